@@ -1,0 +1,1 @@
+"""pyrunner: a CI job runner that speaks the GitLab Runner API."""

@@ -1,0 +1,1 @@
+"""zip, zstd, raw and gzip archives, made and extracted fast and safely."""

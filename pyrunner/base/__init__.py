@@ -1,0 +1,1 @@
+"""What every room stands on: errors, cancellation, threads, logging, platform names. Imports no other room."""

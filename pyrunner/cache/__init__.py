@@ -1,0 +1,1 @@
+"""Where caches live; the local directory so far."""

@@ -1,0 +1,1 @@
+"""One module per command; each exports `COMMAND`. See `pyrunner.cli.registry`."""

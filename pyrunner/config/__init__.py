@@ -1,0 +1,1 @@
+"""Typed config.toml: model, loading, editing (comments kept), linting, JSON Schema."""

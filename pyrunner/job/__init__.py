@@ -1,0 +1,1 @@
+"""The life of one job: stages, variables, trace, masking, timeouts, cancel."""

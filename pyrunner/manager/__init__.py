@@ -1,0 +1,1 @@
+"""The long-running process: which runner asks next, job slots, reload, signals, shutdown."""

@@ -1,0 +1,1 @@
+""".gitlab-ci.yml → jobs: pure, knows nothing of runners."""

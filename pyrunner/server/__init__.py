@@ -1,0 +1,1 @@
+"""The server side of the runner API over asyncio; where jobs come from is behind `JobSource`."""

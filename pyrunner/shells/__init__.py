@@ -1,0 +1,1 @@
+"""Stage → script text (bash, PowerShell), nothing else: pure functions of a `ScriptContext`."""

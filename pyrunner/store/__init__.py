@@ -1,0 +1,1 @@
+"""Saved jobs and leases; none yet."""

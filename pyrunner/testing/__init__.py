@@ -1,0 +1,1 @@
+"""Test kit for pyrunner and for third-party executors: a fake GitLab, contract suites, a dummy executor."""
