@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-Callback = Callable[[], None]
+Callback = Callable[[], object]
 
 
 class CancelToken:

@@ -22,6 +22,8 @@ from __future__ import annotations
 EXIT_FATAL = 1
 #: An error that we did not foresee.
 EXIT_CRASH = 2
+#: Ended by Ctrl-C before there was anything to clean up, as shells count it.
+EXIT_INTERRUPTED = 130
 
 
 class PyrunnerError(Exception):
@@ -44,9 +46,7 @@ class UsageError(PyrunnerError):
 class _LocatedError(PyrunnerError):
     """An error at a place in a file; ``str()`` starts with ``file:line:column: `` as far as these are known."""
 
-    def __init__(
-        self, message: str, *, path: str = "", line: int = 0, column: int = 0, hint: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, path: str = "", line: int = 0, column: int = 0, hint: str = "") -> None:
         place = ":".join([path or "", *(str(number) for number in (line, column) if number)]).strip(":")
         super().__init__(f"{place}: {message}" if place else message, hint=hint)
         self.message = message

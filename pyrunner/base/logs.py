@@ -94,7 +94,11 @@ class JsonFormatter(logging.Formatter):
         second, rest = divmod(record.created, 1)
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
         fraction = f"{rest:.9f}"[1:].rstrip("0").rstrip(".")
-        entry: dict[str, object] = {"level": _name(record), "msg": record.getMessage(), "time": f"{stamp}{fraction}Z"}
+        entry: dict[str, object] = {
+            "level": _name(record),
+            "msg": record.getMessage(),
+            "time": f"{stamp}{fraction}Z",
+        }
         for key, value in fields_of(record).items():
             plain = value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
             entry[f"fields.{key}" if key in entry else key] = plain
@@ -121,9 +125,7 @@ def setup(level: str = "info", format_name: str = "runner", stream: TextIO | Non
 
     formatters = {"runner": RunnerFormatter, "text": TextFormatter, "json": JsonFormatter}
     formatter = (
-        RunnerFormatter(color="NO_COLOR" not in os.environ)
-        if format_name == "runner"
-        else formatters[format_name]()
+        RunnerFormatter(color="NO_COLOR" not in os.environ) if format_name == "runner" else formatters[format_name]()
     )
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(formatter)

@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 import sys
 
-from pyrunner.base.errors import EXIT_CRASH, EXIT_FATAL, PyrunnerError, UsageError
+from pyrunner.base.errors import EXIT_CRASH, EXIT_FATAL, EXIT_INTERRUPTED, PyrunnerError, UsageError
 from pyrunner.cli import registry
 from pyrunner.cli.parse import HelpRequested, Invocation, parse
 from pyrunner.cli.spec import Flag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyrunner.cli.spec import Command
 
 GLOBAL_FLAGS = (
-    Flag("cpuprofile", help="write a CPU profile to this file", env=["CPU_PROFILE"], metavar="FILE", complete="file"),
+    Flag(
+        "cpuprofile",
+        help="write a CPU profile to this file",
+        env=["CPU_PROFILE"],
+        metavar="FILE",
+        complete="file",
+    ),
     Flag("debug", "bool", "log at level debug and show tracebacks", env=["RUNNER_DEBUG"]),
     Flag(
         "log-format",
@@ -46,8 +52,6 @@ def main(words: Sequence[str] | None = None) -> int:
         program = "pyrunner"
     try:
         return _main(program, words)
-    except UsageError as error:
-        return _say(error)
     except PyrunnerError as error:
         return _say(error)
     except BrokenPipeError:
@@ -55,7 +59,7 @@ def main(words: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FATAL
     except KeyboardInterrupt:
-        return 130
+        return EXIT_INTERRUPTED
 
 
 def _main(program: str, words: Sequence[str]) -> int:
@@ -100,42 +104,37 @@ def _dispatch(root: Invocation, command: Command, path: str, words: Sequence[str
     return command.run(call)
 
 
-def _guarded(root: Invocation, work: object) -> int:
-    assert callable(work)  # noqa: S101
+def _guarded(root: Invocation, work: Callable[[], int]) -> int:
+    """Run `work` so that whatever it raises ends as one line; with ``--debug`` the traceback comes before it."""
     try:
-        if root.text("cpuprofile"):
-            return _profiled(root.text("cpuprofile"), work)
-        return int(work())
-    except (PyrunnerError, KeyboardInterrupt, BrokenPipeError):
-        if root.flag("debug"):
-            raise
+        return _profiled(root.text("cpuprofile"), work) if root.text("cpuprofile") else work()
+    except (KeyboardInterrupt, BrokenPipeError):
         raise
-    except OSError as error:
-        if root.flag("debug"):
-            raise
-        raise PyrunnerError(_os_error(error)) from error
     except Exception as error:
         if root.flag("debug"):
-            raise
-        failure = PyrunnerError(
-            f"internal error: {type(error).__name__}: {error}", hint="run again with --debug to see where"
-        )
-        failure.exit_code = EXIT_CRASH
-        raise failure from error
+            import traceback
+
+            traceback.print_exc()
+        raise _said(error) from error
 
 
-def _os_error(error: OSError) -> str:
-    name = f"{error.filename}: " if error.filename else ""
-    return f"{name}{error.strerror or error}"
+def _said(error: Exception) -> PyrunnerError:
+    if isinstance(error, PyrunnerError):
+        return error
+    if isinstance(error, OSError):
+        return PyrunnerError(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    hint = "run again with --debug to see where"
+    failure = PyrunnerError(f"internal error: {type(error).__name__}: {error}", hint=hint)
+    failure.exit_code = EXIT_CRASH
+    return failure
 
 
-def _profiled(path: str, work: object) -> int:
+def _profiled(path: str, work: Callable[[], int]) -> int:
     import cProfile
 
-    assert callable(work)  # noqa: S101
     profile = cProfile.Profile()
     try:
-        return int(profile.runcall(work))
+        return profile.runcall(work)
     finally:
         profile.dump_stats(path)
 
@@ -159,10 +158,8 @@ def _set_up_logging(root: Invocation, name: str) -> None:
 
 
 def _say(error: PyrunnerError) -> int:
-    from pyrunner.base import logs
-
     color = "NO_COLOR" not in os.environ and sys.stderr.isatty()
-    start, end = ("\x1b[31;1m", logs.RESET) if color else ("", "")
+    start, end = ("\x1b[31;1m", "\x1b[0;m") if color else ("", "")
     sys.stderr.write(f"{start}FATAL: {error}{end}\n")
     if error.hint:
         sys.stderr.write(f"  {error.hint}\n")

@@ -144,8 +144,7 @@ def _from_environment(flag: Flag, environment: Mapping[str, str]) -> object:
             return convert(flag, text, zero(flag.kind))
         except ValueError:
             raise UsageError(
-                f"could not parse {text} as {flag.kind} value for flag {flag.name}: "
-                f"environment variable {variable}"
+                f"could not parse {text} as {flag.kind} value for flag {flag.name}: environment variable {variable}"
             ) from None
     return None
 
@@ -157,9 +156,7 @@ def _store(flag: Flag, text: str, values: dict[str, object], *, fresh: bool) -> 
     except ValueError as error:
         raise UsageError(f'invalid value "{text}" for flag -{flag.name}: {error}') from None
     if flag.strict_choices and text not in flag.choices:
-        raise UsageError(
-            f'invalid value "{text}" for flag -{flag.name}: expected one of {", ".join(flag.choices)}'
-        )
+        raise UsageError(f'invalid value "{text}" for flag -{flag.name}: expected one of {", ".join(flag.choices)}')
 
 
 def convert(flag: Flag, text: str, before: object) -> object:

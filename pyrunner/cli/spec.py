@@ -15,7 +15,20 @@ if TYPE_CHECKING:
 #: Flag kinds. ``bool`` takes no separate value (``--x``, ``--x=false``); ``list`` and ``map`` repeat; ``comma`` is a
 #: comma-separated list that a later use replaces; ``bool?`` and ``int?`` always take a value and tell unset from zero;
 #: ``duration`` is Go's notation and is handed over in seconds (facts/config-toml.md, "Value syntax").
-KINDS = ("text", "bool", "int", "float", "duration", "list", "map", "map-bool", "comma", "bool?", "int?", "json")
+KINDS = (
+    "text",
+    "bool",
+    "int",
+    "float",
+    "duration",
+    "list",
+    "map",
+    "map-bool",
+    "comma",
+    "bool?",
+    "int?",
+    "json",
+)
 
 
 class Flag:
