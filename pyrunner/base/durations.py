@@ -23,7 +23,7 @@ def parse_duration(text: str) -> float:
     bad = ValueError(f'invalid duration: "{text}"')
     rest = text.strip()
     sign = -1 if rest.startswith("-") else 1
-    rest = rest.lstrip("+-") if rest[:1] in ("+", "-") else rest
+    rest = rest[1:] if rest[:1] in ("+", "-") else rest
     if rest == "0":
         return 0.0
     if not rest:
