@@ -1,0 +1,77 @@
+"""The beginning of a job: header lines and the executor's preparation (facts/job-lifecycle.md 3.1 and 5.1)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from pyrunner.base.cancel import CancelToken
+from pyrunner.base.errors import JobError
+from pyrunner.base.version import CLIENT_NAME, GITLAB_RUNNER_VERSION, REVISION
+from pyrunner.config import feature_flags
+from pyrunner.executors.protocol import Environment, Executor, ExecutorStage, PrepareOptions, TraceWriter
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS = 3
+
+
+def header_lines(runner_name: str, short_token: str, system_id: str, flags: Mapping[str, bool]) -> list[str]:
+    """The lines that every log starts with."""
+    lines = [
+        f"Running with {CLIENT_NAME} {GITLAB_RUNNER_VERSION} ({REVISION})",
+        f"  on {runner_name} {short_token}, system ID: {system_id}",
+    ]
+    changed = [
+        f"{name}:{'true' if value else 'false'}"
+        for name, value in sorted(flags.items())
+        if name in feature_flags.FEATURE_FLAGS and value != feature_flags.FEATURE_FLAGS[name].default
+    ]
+    return [*lines, f"  feature flags: {', '.join(changed)}"] if changed else lines
+
+
+class Preparation:
+    """Tries to prepare an executor, each time a new one.
+
+    Args:
+        create: makes an executor.
+        pause: seconds between two tries.
+    """
+
+    def __init__(self, create: Callable[[], Executor], pause: float) -> None:
+        self._create = create
+        self._pause = pause
+
+    def run(self, options: PrepareOptions) -> tuple[Executor, Environment]:
+        """A prepared executor and where it works.
+
+        Raises:
+            BaseException: the last error, or the token's cause when cancelled; nothing is left behind then.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            options.token.raise_if_cancelled()
+            executor = self._create()
+            try:
+                executor.set_current_stage(ExecutorStage.PREPARE)
+                return executor, executor.prepare(options)
+            except BaseException as error:
+                executor.cleanup()
+                if not _worth_another_try(error, options.token):
+                    raise
+                options.trace.error(f"Preparation failed: {error}")
+                if attempt == ATTEMPTS:
+                    raise
+                self._wait(options.trace, options.token)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _wait(self, trace: TraceWriter, token: CancelToken) -> None:
+        trace.info(f"Will be retried in {self._pause:g}s ...")
+        token.wait(self._pause)
+
+
+def _worth_another_try(error: BaseException, token: CancelToken) -> bool:
+    if token.cancelled:
+        return False
+    if isinstance(error, JobError):
+        return error.retriable
+    return isinstance(error, Exception)

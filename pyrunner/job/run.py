@@ -1,0 +1,251 @@
+"""`run_job`: the driver that carries out what `StagePlan` decides (facts/job-lifecycle.md sections 1 and 3)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from pyrunner.api.wire import JobResponse
+from pyrunner.base.cancel import CancelToken
+from pyrunner.base.durations import format_duration
+from pyrunner.base.errors import JobError, JobTimeout
+from pyrunner.executors.protocol import Executor, ExecutorCommand, ExecutorStage, PrepareOptions
+from pyrunner.job.cancel import JobCancel
+from pyrunner.job.context import JobContext, JobSetting, PreparedJob, job_context, prepared_job
+from pyrunner.job.outcome import Outcome, outcome_of
+from pyrunner.job.prepare import Preparation, header_lines
+from pyrunner.job.stages import (
+    Action,
+    Finish,
+    Pause,
+    Run,
+    Scope,
+    SetStatus,
+    StageEnd,
+    StagePlan,
+    Warn,
+    is_predefined,
+    stage_title,
+)
+from pyrunner.job.trace import JobTrace
+from pyrunner.job.validate import check_support
+from pyrunner.job.variables import masked_values, with_status
+from pyrunner.shells.loader import shell
+from pyrunner.shells.protocol import Shell
+
+log = logging.getLogger(__name__)
+
+_BOLD_CYAN, _RESET = "\x1b[36;1m", "\x1b[0;m"
+PREPARE_EXECUTOR = "prepare_executor"
+
+
+def run_job(
+    job: JobResponse,
+    setting: JobSetting,
+    trace: JobTrace,
+    cancel: JobCancel,
+    context: JobContext | None = None,
+) -> Outcome:
+    """Run an accepted job to its end; the last line is in the trace, the final update is not sent.
+
+    Never raises: every error is an outcome. `context` saves resolving it again.
+    """
+    error: BaseException | None = None
+    try:
+        _JobRun(context or job_context(job, setting), trace, cancel).execute()
+    except (JobError, OSError) as failure:
+        error = failure
+    except Exception as failure:  # noqa: BLE001 - a bug must end one job, not the manager
+        log.exception("Job failed with an internal error", extra={"action": "job_crashed", "job": job.id})
+        error = failure
+    outcome = outcome_of(error, job.features.failure_reasons)
+    (trace.runner.info if outcome.succeeded else trace.runner.error)(outcome.line)
+    return outcome
+
+
+class _JobRun:
+    """One job on its way; used once, by one thread."""
+
+    def __init__(self, context: JobContext, trace: JobTrace, cancel: JobCancel) -> None:
+        self._context = context
+        self._trace = trace
+        self._cancel = cancel
+        self._tokens: dict[Scope, CancelToken] = {}
+        self._current: CancelToken = cancel.token
+
+    def execute(self) -> None:
+        """Run all stages.
+
+        Raises:
+            BaseException: what the job failed with.
+        """
+        self._say_hello()
+        check_support(self._context.job, self._context.flags, self._context.setting.config.executor)
+        self._cancel.start_clock(self._context.timeout)
+        try:
+            self._warn()
+            self._with_executor()
+        finally:
+            for token in self._tokens.values():
+                token.close()
+
+    def _say_hello(self) -> None:
+        setting = self._context.setting
+        short = self._context.sources.short_token
+        for line in header_lines(setting.config.name, short, setting.system_id, self._context.flags):
+            self._trace.runner.plain(line)
+
+    def _warn(self) -> None:
+        if self._context.warnings:
+            self._trace.runner.warning("\n".join(self._context.warnings))
+        for text in self._context.settings.timeout_warnings:
+            self._trace.runner.warning(text)
+        for text in self._context.settings.log_warnings:
+            log.warning(text, extra={"action": "limit_ignored", "job": self._context.job.id})
+
+    def _with_executor(self) -> None:
+        executor, prepared = self._prepare()
+        error: BaseException | None = None
+        try:
+            executor.set_current_stage(ExecutorStage.RUN)
+            error = self._run_stages(executor, prepared)
+        except BaseException as failure:
+            error = failure
+            raise
+        finally:
+            executor.finish(error)
+            executor.set_current_stage(ExecutorStage.CLEANUP)
+            executor.cleanup()
+        if error is not None:
+            raise error
+
+    def _prepare(self) -> tuple[Executor, PreparedJob]:
+        setting = self._context.setting
+        name = setting.config.executor
+        with _Section(self._trace, PREPARE_EXECUTOR, f'Preparing the "{name}" executor'):
+            options = PrepareOptions(
+                config=setting.config,
+                job=self._context.job,
+                variables=self._context.variables,
+                trace=self._trace.runner,
+                token=self._token(Scope.PREPARE),
+                concurrent_id=setting.concurrent_id,
+                concurrent_project_id=setting.concurrent_project_id,
+                user=setting.user,
+                data=setting.data,
+                state_dir=setting.state_dir,
+            )
+            executor, environment = Preparation(setting.provider.create, setting.prepare_pause).run(options)
+            try:
+                prepared = prepared_job(self._context, environment, executor.shell())
+            except BaseException:
+                executor.cleanup()
+                raise
+        self._trace.add_masks(masked_values(prepared.script.variables))
+        return executor, prepared
+
+    def _run_stages(self, executor: Executor, prepared: PreparedJob) -> BaseException | None:
+        settings = self._context.settings
+        plan = StagePlan(
+            [step.name for step in self._context.job.steps],
+            attempts=settings.attempts,
+            exponential_backoff=self._context.flags.get("FF_USE_EXPONENTIAL_BACKOFF_STAGE_RETRY", True),
+            after_script_ignore_errors=settings.after_script_ignore_errors,
+        )
+        stages = _Stages(executor, prepared, self._trace)
+        actions = plan.start()
+        while True:
+            last = self._carry_out(actions, stages)
+            if isinstance(last, Finish):
+                self._cancel.end_steps()
+                return last.error
+            assert isinstance(last, Run)  # noqa: S101 - StagePlan's promise
+            actions = plan.handle(self._run_stage(last, stages))
+
+    def _carry_out(self, actions: list[Action], stages: _Stages) -> Action:
+        for action in actions:
+            if isinstance(action, Warn):
+                self._trace.runner.warning(action.text)
+            elif isinstance(action, Pause):
+                self._current.wait(action.seconds)
+            elif isinstance(action, SetStatus):
+                stages.set_status(action.status)
+        return actions[-1]
+
+    def _run_stage(self, run: Run, stages: _Stages) -> StageEnd:
+        if run.scope is not Scope.SCRIPT and Scope.SCRIPT in self._tokens:
+            self._cancel.end_steps()
+        self._current = token = self._token(run.scope)
+        error = token.cause
+        if error is None:
+            try:
+                stages.run(run.stage, token)
+            except Exception as failure:  # noqa: BLE001 - every failure of a stage is the plan's to judge
+                if not isinstance(failure, (JobError, OSError)):
+                    log.exception("Stage failed unexpectedly", extra={"action": "stage_crashed"})
+                error = failure
+        return StageEnd(stage=run.stage, error=error, job_over=self._cancel.token.cause)
+
+    def _token(self, scope: Scope) -> CancelToken:
+        if scope is Scope.JOB:
+            return self._cancel.token
+        token = self._tokens.get(scope)
+        if token is None:
+            token = self._tokens[scope] = self._new_token(scope)
+        return token
+
+    def _new_token(self, scope: Scope) -> CancelToken:
+        timeouts = self._context.settings.timeouts
+        if scope is Scope.SCRIPT:
+            return self._cancel.begin_steps(timeouts.script)
+        if scope is Scope.AFTER_SCRIPT:
+            return self._cancel.token.child(timeouts.after_script, JobTimeout("context deadline exceeded"))
+        name, limit = ("prepare", timeouts.prepare) if scope is Scope.PREPARE else ("get sources", timeouts.get_sources)
+        text = f"{name} timeout: exceeded timeout of {format_duration(limit or 0)}"
+        return self._cancel.token.child(limit, JobTimeout(text))
+
+
+class _Section:
+    """One section of the trace around a ``with`` block; it also ends when the block raises."""
+
+    __slots__ = ("_name", "_title", "_trace")
+
+    def __init__(self, trace: JobTrace, name: str, title: str) -> None:
+        self._trace, self._name, self._title = trace, name, title
+
+    def __enter__(self) -> None:
+        self._trace.section_start(self._name)
+        self._trace.runner.plain(f"{_BOLD_CYAN}{self._title}{_RESET}")
+
+    def __exit__(self, *exc: object) -> None:
+        self._trace.section_end(self._name)
+
+
+class _Stages:
+    """Runs single stages of a prepared job."""
+
+    def __init__(self, executor: Executor, prepared: PreparedJob, trace: JobTrace) -> None:
+        self._executor = executor
+        self._context = prepared.script
+        self._shell: Shell = shell(prepared.shell_info.shell)
+        self._trace = trace
+
+    def set_status(self, status: str) -> None:
+        """Overwrite ``CI_JOB_STATUS`` from now on."""
+        self._context = replace(self._context, variables=with_status(self._context.variables, status))
+
+    def run(self, stage: str, token: CancelToken) -> None:
+        """Run a stage; one with nothing to do leaves no mark in the log."""
+        script = self._shell.script(stage, self._context)
+        if script is None:
+            return
+        with _Section(self._trace, stage, stage_title(stage)):
+            self._executor.run(
+                ExecutorCommand(
+                    script=script,
+                    stage=stage,
+                    predefined=is_predefined(stage),
+                    token=token,
+                    trace=self._trace.script,
+                )
+            )
