@@ -75,8 +75,10 @@ class CacheConfig(Table, rename=_cache_name):
             env="CACHE_MAXIMUM_UPLOADED_ARCHIVE_SIZE",
         ),
     ] = 0
-    s3: Annotated[S3Config, Key("S3", prefix="s3")] = msgspec.field(default_factory=S3Config)
-    gcs: Annotated[GcsConfig, Key("Google Cloud Storage", prefix="gcs")] = msgspec.field(default_factory=GcsConfig)
-    azure: Annotated[AzureConfig, Key("Azure Blob Storage", prefix="azure")] = msgspec.field(
+    s3: Annotated[S3Config, Key("S3", prefix="s3", always=True)] = msgspec.field(default_factory=S3Config)
+    gcs: Annotated[GcsConfig, Key("Google Cloud Storage", prefix="gcs", always=True)] = msgspec.field(
+        default_factory=GcsConfig
+    )
+    azure: Annotated[AzureConfig, Key("Azure Blob Storage", prefix="azure", always=True)] = msgspec.field(
         default_factory=AzureConfig
     )

@@ -15,12 +15,9 @@ from __future__ import annotations
 import sys
 from functools import cache
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: Seconds; in TOML a Go duration string, or an integer of nanoseconds.
 Duration = Annotated[float, "duration"]
@@ -135,15 +132,17 @@ class Table(msgspec.Struct, kw_only=True):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._shown())})"
 
-    def __rich_repr__(self) -> Iterator[tuple[str, Any]]:
-        yield from self._shown()
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return self._shown()
 
-    def _shown(self) -> Iterator[tuple[str, Any]]:
+    def _shown(self) -> list[tuple[str, Any]]:
         # a config ends up in logs and assertion messages: what it holds in secret must not
-        for field in fields_of(type(self)):
-            value = getattr(self, field.attribute)
-            if value not in (None, "", 0, [], {}):
-                yield field.attribute, Hidden() if field.key.secret else value
+        values = [(field, getattr(self, field.attribute)) for field in fields_of(type(self))]
+        return [
+            (field.attribute, Hidden() if field.key.secret else value)
+            for field, value in values
+            if value not in (None, "", 0, [], {})
+        ]
 
 
 class Hidden:
@@ -176,13 +175,27 @@ def field_of(table: type[Table], name: str) -> Field:
     """The key `name` (as TOML spells it) of a table."""
     attribute = names_of(table)[name]
     owner = next(base for base in table.__mro__ if attribute in base.__dict__.get("__annotations__", {}))
-    # the text comes from our own declarations; typing.get_type_hints would resolve the whole table
-    annotated = eval(_annotation(table, attribute), vars(sys.modules[owner.__module__]))  # noqa: S307
+    # our own text; typing.get_type_hints would resolve the whole table, and import every room of it
+    annotated = eval(_annotation(table, attribute), {}, _Names(owner.__module__))  # noqa: S307
     declared, key = get_args(annotated)[0], annotated.__metadata__[-1]
     alias = annotated.__metadata__[0] if len(annotated.__metadata__) > 1 else ""
     parts = get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
     kind, structure = _kind(alias or next(part for part in parts if part is not type(None)))
     return Field(attribute, name, kind, key, optional=type(None) in parts, table=structure)
+
+
+class _Names(dict[str, Any]):
+    """What annotations may name: the attributes of a module, also those that it imports on first use."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__()
+        self._module = sys.modules[module]
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            return getattr(self._module, name)
+        except AttributeError:
+            raise KeyError(name) from None
 
 
 def _annotation(table: type[Table], attribute: str) -> str:

@@ -195,23 +195,25 @@ class KubernetesConfig(Table):
         ),
     ] = ""
     pod_security_context: Annotated[
-        PodSecurityContext, Key("security context of the pod", prefix="pod-security-context")
+        PodSecurityContext, Key("security context of the pod", prefix="pod-security-context", always=True)
     ] = msgspec.field(default_factory=PodSecurityContext)
     init_permissions_container_security_context: Annotated[
         ContainerSecurityContext,
-        Key("security context of the init container", prefix="init_permissions_container_security_context"),
+        Key(
+            "security context of the init container", prefix="init_permissions_container_security_context", always=True
+        ),
     ] = msgspec.field(default_factory=ContainerSecurityContext)
     build_container_security_context: Annotated[
         ContainerSecurityContext,
-        Key("security context of the build container", prefix="build_container_security_context"),
+        Key("security context of the build container", prefix="build_container_security_context", always=True),
     ] = msgspec.field(default_factory=ContainerSecurityContext)
     helper_container_security_context: Annotated[
         ContainerSecurityContext,
-        Key("security context of the helper container", prefix="helper_container_security_context"),
+        Key("security context of the helper container", prefix="helper_container_security_context", always=True),
     ] = msgspec.field(default_factory=ContainerSecurityContext)
     service_container_security_context: Annotated[
         ContainerSecurityContext,
-        Key("security context of service containers", prefix="service_container_security_context"),
+        Key("security context of service containers", prefix="service_container_security_context", always=True),
     ] = msgspec.field(default_factory=ContainerSecurityContext)
     volumes: Annotated[Volumes, Key("volumes of the pod", always=True)] = msgspec.field(default_factory=Volumes)
     host_aliases: Annotated[

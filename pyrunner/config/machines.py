@@ -210,6 +210,6 @@ class ShutdownDrain(Table):
 class MachineGlobals(Table):
     """`[machine]`."""
 
-    shutdown_drain: Annotated[ShutdownDrain, Key("idle machines at the stop")] = msgspec.field(
+    shutdown_drain: Annotated[ShutdownDrain, Key("idle machines at the stop", always=True)] = msgspec.field(
         default_factory=ShutdownDrain
     )

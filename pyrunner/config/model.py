@@ -7,26 +7,30 @@ value means is answered by the ``effective_…`` properties, so that saving neve
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from pyrunner.config.cache import AzureConfig, CacheConfig, GcsConfig, S3Config
-from pyrunner.config.docker import DockerConfig, ServiceConfig
 from pyrunner.config.keys import Duration, Key, Table, dashed
-from pyrunner.config.kubernetes import KubernetesConfig
-from pyrunner.config.machines import (
-    AutoscalerConfig,
-    ConnectorConfig,
-    CustomConfig,
-    InstanceConfig,
-    MachineConfig,
-    MachineGlobals,
-    ParallelsConfig,
-    SshConfig,
-    VirtualBoxConfig,
-)
-from pyrunner.config.process import Experimental, SessionServer
+
+if TYPE_CHECKING:
+    from pyrunner.config.docker import DockerConfig, ServiceConfig
+    from pyrunner.config.kubernetes import KubernetesConfig
+    from pyrunner.config.machines import (
+        AutoscalerConfig,
+        ConnectorConfig,
+        CustomConfig,
+        InstanceConfig,
+        MachineConfig,
+        MachineGlobals,
+        ParallelsConfig,
+        SshConfig,
+        VirtualBoxConfig,
+    )
+    from pyrunner.config.process import Experimental
+
+from pyrunner.config.process import SessionServer
 
 __all__ = [
     "ArtifactConfig",
@@ -53,6 +57,36 @@ __all__ = [
     "SshConfig",
     "VirtualBoxConfig",
 ]
+
+#: Tables that most files lack, and their modules: imported on first use, so that `list` does not pay for Kubernetes.
+_ON_USE = {
+    **dict.fromkeys(("DockerConfig", "ServiceConfig"), "docker"),
+    "KubernetesConfig": "kubernetes",
+    **dict.fromkeys(
+        (
+            "AutoscalerConfig",
+            "ConnectorConfig",
+            "CustomConfig",
+            "InstanceConfig",
+            "MachineConfig",
+            "MachineGlobals",
+            "ParallelsConfig",
+            "SshConfig",
+            "VirtualBoxConfig",
+        ),
+        "machines",
+    ),
+    "Experimental": "process",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"pyrunner.config.{_ON_USE[name]}"), name)
+
 
 SHELLS = ("bash", "sh", "cmd", "pwsh", "powershell")
 #: What a [[runners]] entry may name (facts/config-toml.md 6).
@@ -191,7 +225,9 @@ class RunnerConfig(Table, rename=_runner_name):
         CustomBuildDir | None, Key("build directory chosen by the job", prefix="custom_build_dir")
     ] = None
     referees: Annotated[Referees | None, Key("metrics added to the job")] = None
-    cache: Annotated[CacheConfig, Key("distributed cache", prefix="cache")] = msgspec.field(default_factory=CacheConfig)
+    cache: Annotated[CacheConfig, Key("distributed cache", prefix="cache", always=True)] = msgspec.field(
+        default_factory=CacheConfig
+    )
     artifact: Annotated[ArtifactConfig, Key("limits of artifact uploads")] = msgspec.field(
         default_factory=ArtifactConfig
     )
@@ -252,7 +288,7 @@ class Config(Table):
     """config.toml. `path` and `mtime` (0 = the file was not there) say where and when it was read."""
 
     listen_address: Annotated[str, Key("host:port of the metrics server; empty = off")] = ""
-    session_server: Annotated[SessionServer, Key("interactive terminals")] = msgspec.field(
+    session_server: Annotated[SessionServer, Key("interactive terminals", always=True)] = msgspec.field(
         default_factory=SessionServer
     )
     labels: Annotated[dict[str, str], Key("default runner labels")] = {}
@@ -272,6 +308,10 @@ class Config(Table):
 
     path: str = ""
     mtime: float = 0.0
+
+    def labels_of(self, runner: RunnerConfig) -> dict[str, str]:
+        """The labels that `runner` sends to GitLab: the global ones overlaid by its own."""
+        return {**self.labels, **runner.labels}
 
     @property
     def effective_check_interval(self) -> int:

@@ -105,11 +105,11 @@ class PodSecurityContext(Table):
     run_as_user: Annotated[int | None, Key("user id")] = None
     supplemental_groups: Annotated[list[int], Key("additional group ids", env="")] = []
     selinux_type: Annotated[str, Key("SELinux type", env="")] = ""
-    seccomp_profile: Annotated[SecurityProfile, Key("seccomp", prefix="seccomp_profile")] = msgspec.field(
+    seccomp_profile: Annotated[SecurityProfile, Key("seccomp", prefix="seccomp_profile", always=True)] = msgspec.field(
         default_factory=SecurityProfile
     )
-    app_armor_profile: Annotated[SecurityProfile, Key("AppArmor", prefix="app_armor_profile")] = msgspec.field(
-        default_factory=SecurityProfile
+    app_armor_profile: Annotated[SecurityProfile, Key("AppArmor", prefix="app_armor_profile", always=True)] = (
+        msgspec.field(default_factory=SecurityProfile)
     )
 
 
@@ -123,7 +123,7 @@ class Capabilities(Table):
 class ContainerSecurityContext(Table):
     """`[runners.kubernetes.…_container_security_context]`."""
 
-    capabilities: Annotated[Capabilities, Key("capabilities", prefix="capabilities")] = msgspec.field(
+    capabilities: Annotated[Capabilities, Key("capabilities", prefix="capabilities", always=True)] = msgspec.field(
         default_factory=Capabilities
     )
     privileged: Annotated[bool | None, Key("privileged")] = None
@@ -134,11 +134,11 @@ class ContainerSecurityContext(Table):
     allow_privilege_escalation: Annotated[bool | None, Key("allow gaining privileges")] = None
     selinux_type: Annotated[str, Key("SELinux type", env="")] = ""
     proc_mount: Annotated[str, Key("default or unmasked")] = ""
-    seccomp_profile: Annotated[SecurityProfile, Key("seccomp", prefix="seccomp_profile")] = msgspec.field(
+    seccomp_profile: Annotated[SecurityProfile, Key("seccomp", prefix="seccomp_profile", always=True)] = msgspec.field(
         default_factory=SecurityProfile
     )
-    app_armor_profile: Annotated[SecurityProfile, Key("AppArmor", prefix="app_armor_profile")] = msgspec.field(
-        default_factory=SecurityProfile
+    app_armor_profile: Annotated[SecurityProfile, Key("AppArmor", prefix="app_armor_profile", always=True)] = (
+        msgspec.field(default_factory=SecurityProfile)
     )
 
 

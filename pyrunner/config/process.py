@@ -57,4 +57,6 @@ class UsageLogger(Table):
 class Experimental(Table):
     """`[experimental]`."""
 
-    usage_logger: Annotated[UsageLogger, Key("job usage records")] = msgspec.field(default_factory=UsageLogger)
+    usage_logger: Annotated[UsageLogger, Key("job usage records", always=True)] = msgspec.field(
+        default_factory=UsageLogger
+    )
