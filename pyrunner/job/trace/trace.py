@@ -1,0 +1,173 @@
+"""The trace of one job: what the user sees as its log."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from pyrunner.api.wire import Info
+from pyrunner.base.cancel import CancelToken
+from pyrunner.base.supervisor import Supervisor
+from pyrunner.job.trace.final import Verdict, deliver
+from pyrunner.job.trace.limit import DEFAULT_LIMIT, Limit
+from pyrunner.job.trace.masker import DEFAULT_PREFIX, Phrases
+from pyrunner.job.trace.plan import DEFAULT_RETRY_LIMIT, Progress
+from pyrunner.job.trace.protocol import TraceClient
+from pyrunner.job.trace.sender import Delivery, Sender, Snapshot
+from pyrunner.job.trace.spool import Spool
+from pyrunner.job.trace.stream import Stream
+
+
+class JobTrace:
+    """Takes output, masks, stamps, limits and spools it, and brings it to the server.
+
+    `runner` is the stream of the runner's own lines, `script` that of the job's output; both are safe from any thread.
+    `start` begins to send (nothing is sent within the first interval), `finish` sends the rest and the verdict.
+    Without a client the trace is only spooled. `read` gives what has been spooled, for live views.
+    """
+
+    def __init__(
+        self,
+        client: TraceClient | None,
+        job_id: int,
+        job_token: str,
+        *,
+        masks: Iterable[str] = (),
+        token_prefixes: Sequence[str] = (),
+        limit_bytes: int = DEFAULT_LIMIT,
+        timestamps: bool = False,
+        sections: bool = True,
+        info: Info | None = None,
+        debug_trace: bool = False,
+        retry_limit: int = DEFAULT_RETRY_LIMIT,
+        spool_dir: str | None = None,
+        dynamic_force_send: bool = False,
+    ) -> None:
+        self._lock = threading.Lock()
+        self._limit = Limit(limit_bytes)
+        self._spool = Spool(spool_dir)
+        self._sections = sections
+        self._retry_limit = retry_limit
+        self._progress = Progress(dynamic=dynamic_force_send)
+        self._supervisor = Supervisor(f"trace-{job_id}")
+        self._sender: Sender | None = None
+        self._sending = True
+        self._phrases = Phrases(_encoded(masks))
+        prefixes = (DEFAULT_PREFIX, *token_prefixes)
+        self.runner = Stream("00O", self._append, self._phrases, prefixes, timestamps=timestamps)
+        self.script = Stream("01O", self._append, self._phrases, prefixes, timestamps=timestamps)
+        self._delivery = (
+            Delivery(
+                client=client,
+                job_id=job_id,
+                job_token=job_token,
+                info=info,
+                debug_trace=debug_trace,
+                read=self.read,
+                snapshot=self._snapshot,
+            )
+            if client is not None
+            else None
+        )
+
+    @property
+    def size(self) -> int:
+        """Bytes of the trace so far, as the server will see them."""
+        return self._snapshot().size
+
+    @property
+    def checksum(self) -> str:
+        """``crc32:<8 hex digits>`` of the trace so far."""
+        return self._snapshot().checksum
+
+    def read(self, start: int, length: int) -> bytes:
+        """Up to `length` bytes of the trace from `start`."""
+        with self._lock:
+            return self._spool.read(start, length)
+
+    def add_masks(self, values: Iterable[str]) -> None:
+        """Mask `values` too, in both streams, from the next byte on."""
+        phrases = self._phrases.plus(_encoded(values))
+        if phrases is not self._phrases:
+            self._phrases = phrases
+            self.runner.use(phrases)
+            self.script.use(phrases)
+
+    def section_start(self, name: str) -> None:
+        """Open a foldable section; the next line of the runner is its title (facts/job-lifecycle.md 5.3)."""
+        self._section("start", name)
+
+    def section_end(self, name: str) -> None:
+        """Close a section; what the script left unfinished comes before."""
+        self._section("end", name)
+
+    def _section(self, kind: str, name: str) -> None:
+        self.script.flush()
+        if self._sections:
+            self.runner.write(f"section_{kind}:{int(time.time())}:{name}\r\x1b[0K".encode())
+
+    def start(self, abort: Callable[[], None], cancel: Callable[[], None]) -> None:
+        """Begin to send. `abort` is called once when the server has given up on the job, `cancel` once when it asks
+        to cancel gracefully; both in the sending thread, which they must not block.
+        """
+        if self._delivery is not None and self._sender is None:
+            self._sender = Sender(self._delivery, self._progress, abort, cancel)
+            self._supervisor.start("sender", self._sender.run)
+
+    def disable_sending(self) -> None:
+        """The job is not ours any more: send nothing, not even the verdict."""
+        self._stop_sender()
+        self._sending = False
+
+    def finish(self, state: str, failure_reason: str = "", exit_code: int = 0, stop: CancelToken | None = None) -> bool:
+        """Send the rest of the trace and the verdict; whether the server knows them (or wants nothing more).
+
+        `state` is ``success`` or ``failed``; `failure_reason` is already mapped. `stop` gives up early. A trace with a
+        client gives its spool back afterwards: `read` yields nothing any more, `size` and `checksum` stay.
+        """
+        self.script.flush()
+        self.runner.flush()
+        detach = stop.on_cancel(self._cut) if stop is not None else None
+        self._stop_sender()
+        if detach is not None:
+            detach()
+        if self._delivery is None:
+            return False
+        verdict = Verdict(state=state, failure_reason=failure_reason, exit_code=exit_code)
+        try:
+            return self._sending and deliver(
+                self._delivery, self._progress, verdict, retry_limit=self._retry_limit, stop=stop
+            )
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Stop sending and remove the spool; for a trace that is not finished. May be called twice."""
+        self._stop_sender()
+        with self._lock:
+            self._spool.close()
+
+    def _stop_sender(self) -> None:
+        if self._sender is not None:
+            self._sender.stop()
+            self._supervisor.join()
+
+    def _cut(self) -> None:
+        if self._sender is not None:
+            self._sender.cut()
+
+    def _append(self, data: bytes) -> bool:
+        with self._lock:
+            taken = self._limit.take(data)
+            if taken:
+                self._spool.append(taken)
+            return not self._limit.full
+
+    def _snapshot(self) -> Snapshot:
+        with self._lock:
+            return Snapshot(self._spool.size, self._spool.checksum)
+
+
+def _encoded(values: Iterable[str]) -> list[bytes]:
+    return [value.encode("utf-8", "surrogateescape") for value in values]
