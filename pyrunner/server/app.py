@@ -28,6 +28,7 @@ class ServerSettings:
 
     `long_poll`: seconds that a job request is held while there is no job; 0 answers at once.
     `update_interval`: seconds that runners are asked to wait between trace patches.
+    `artifact_limit`: largest artifact in bytes; 0 is no limit.
     `registration_token`, `admin_token`: empty ones open nothing.
     `wrap`: put around the whole application, e.g. to inject faults.
     `extra_routes`: further endpoints, given the desk.
@@ -35,6 +36,7 @@ class ServerSettings:
 
     long_poll: float = 50.0
     update_interval: int = 3
+    artifact_limit: int = 0
     registration_token: str = ""
     admin_token: str = ""
     wrap: Callable[[Application], Application] | None = None

@@ -170,6 +170,10 @@ class JobBook:
             return Answer(status=403, job_status=record.state.wire)
         return None
 
+    def token_is_active(self, token: str) -> bool:
+        """Whether `token` belongs to a job that a runner has and has not ended."""
+        return any(record.deadline is not None and same(token, record.token) for record in self._jobs.values())
+
     def update(self, job_id: int, token: str, update: JobUpdate, now: float) -> Answer:
         """``PUT jobs/:id`` (sections 6.1 and 6.6)."""
         record = self._jobs.get(job_id)

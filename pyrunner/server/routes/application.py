@@ -11,7 +11,9 @@ from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pyrunner.server.desk import Desk
+from pyrunner.server.routes.artifacts import Artifacts
 from pyrunner.server.routes.common import Refused, error_answer
+from pyrunner.server.routes.git import GitHttp
 from pyrunner.server.routes.request import JobRequests
 from pyrunner.server.routes.runners import RunnerEndpoints
 from pyrunner.server.routes.updates import JobUpdates
@@ -31,6 +33,9 @@ def application(desk: Desk, settings: ServerSettings, git_root: str | os.PathLik
             desk, registration_token=settings.registration_token, admin_token=settings.admin_token
         ).routes(),
     ]
+    routes += Artifacts(desk, limit=settings.artifact_limit).routes()
+    if git_root is not None:
+        routes += GitHttp(desk, root=git_root).routes()
     if settings.extra_routes is not None:
         routes += settings.extra_routes(desk)
     return _answering(Router(routes, redirect_slashes=False, default=_not_found))
