@@ -14,8 +14,9 @@ from pyrunner.api.errors import ClientError, RequestCancelledError, TransportErr
 from pyrunner.api.http import HttpClient
 from pyrunner.api.outcomes import CLIENT_ERROR, NO_ANSWER, ApiRequest
 from pyrunner.api.retry import RetryPolicy
+from pyrunner.api.status import status_text
 from pyrunner.api.tls import TlsFiles
-from pyrunner.api.urls import api_base, clean_url, parse_target
+from pyrunner.api.urls import api_base, clean_url
 
 if TYPE_CHECKING:
     from pyrunner.api.exchange import Body, Response
@@ -87,14 +88,12 @@ class Api:
         self._base = api_base(endpoint.url)
         self._observer = observer
         self._broken = ""
-        files = TlsFiles()
+        tls = TlsFiles(endpoint.tls_ca_file, endpoint.tls_cert_file, endpoint.tls_key_file)
         try:
-            host = parse_target(self._base).host
+            self.http = HttpClient.of_server(endpoint.url, tls, connection_max_age=connection_max_age, retry=retry)
         except ClientError as error:
             self._broken = str(error)
-        else:
-            files = TlsFiles.find(host, endpoint.tls_ca_file, endpoint.tls_cert_file, endpoint.tls_key_file)
-        self.http = HttpClient(files, connection_max_age=connection_max_age, retry=retry)
+            self.http = HttpClient(tls)
 
     def make(self, call: Call, cancel: CancelToken | None = None) -> Result:
         """Make `call`, with the retry layer, redirects and TLS of the endpoint."""
@@ -125,28 +124,3 @@ class Api:
 def encode(value: object) -> bytes:
     """JSON of a wire structure."""
     return _encoder.encode(value)
-
-
-def status_text(response: Response) -> str:
-    """``<METHOD> <clean url>: <code> <reason>`` and, when it says more, `` (<message>)``."""
-    text = f"{response.method} {clean_url(response.url)}: {response.status_line}"
-    if response.status < 300 or not response.is_json:
-        return text
-    message = _message(response.body)
-    return text if message in ("", response.status_line) else f"{text} ({message})"
-
-
-def _message(body: bytes) -> str:
-    """``message`` of an error body: a text, or ``{field: [texts]}`` as ``field: a; b, field2: c``."""
-    try:
-        content = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        return ""
-    message = content.get("message") if isinstance(content, dict) else None
-    if isinstance(message, dict):
-        return ", ".join(f"{field}: {_joined(texts)}" for field, texts in message.items())
-    return message if isinstance(message, str) else ""
-
-
-def _joined(texts: object) -> str:
-    return "; ".join(str(text) for text in texts) if isinstance(texts, list) else str(texts)

@@ -18,7 +18,7 @@ from pyrunner.api.pool import Pool
 from pyrunner.api.proxy import Proxies
 from pyrunner.api.retry import RetryPolicy, is_retriable
 from pyrunner.api.tls import TlsFiles, contexts
-from pyrunner.api.urls import clean_url, parse_target, redirected
+from pyrunner.api.urls import api_base, clean_url, is_same_server, parse_target, redirected
 from pyrunner.base.host import user_agent
 
 TYPE_CHECKING = False
@@ -59,6 +59,24 @@ class HttpClient:
         self._proxies = Proxies(environment)
         self._exchange = Exchange(Pool(max_age=connection_max_age), timeouts or Timeouts(), self._context)
         self._agent = user_agent()
+
+    @classmethod
+    def of_server(
+        cls,
+        url: str,
+        tls: TlsFiles,
+        *,
+        connection_max_age: float = 900.0,
+        retry: RetryPolicy | None = None,
+        timeouts: Timeouts | None = None,
+    ) -> HttpClient:
+        """A client for the server at `url`; material that `tls` lacks is looked for in the certificate directory.
+
+        Raises:
+            ClientError: the URL cannot be used.
+        """
+        files = tls.completed(parse_target(api_base(url)).host)
+        return cls(files, connection_max_age=connection_max_age, retry=retry, timeouts=timeouts)
 
     def request(
         self,
@@ -147,9 +165,8 @@ class HttpClient:
 def _redirect(outgoing: Outgoing, status: int, url: str) -> Outgoing:
     """The request that follows a redirect; tokens never go to another server."""
     before, after = parse_target(outgoing.url), parse_target(url)
-    upgraded = before.host == after.host and (before.scheme, after.scheme) == ("http", "https")
     headers, method, body = outgoing.headers, outgoing.method, outgoing.body
-    if before.origin != after.origin and not upgraded:
+    if not is_same_server(before, after):
         headers = {name: value for name, value in headers.items() if name.lower() not in _SECRET_HEADERS}
     if status not in (307, 308) and method not in ("GET", "HEAD"):
         method, body = "GET", None

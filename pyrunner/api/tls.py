@@ -31,14 +31,13 @@ class TlsFiles:
         self.certificate = certificate
         self.key = key
 
-    @classmethod
-    def find(cls, host: str, ca: str, certificate: str, key: str, directory: str | None = None) -> TlsFiles:
-        """The given paths; an empty one is looked for in the certificate directory under the host's name."""
+    def completed(self, host: str, directory: str | None = None) -> TlsFiles:
+        """These paths; an empty one is looked for in the certificate directory under the host's name."""
         base = os.path.join(certificate_directory() if directory is None else directory, host)
-        return cls(
-            ca or _existing(f"{base}.crt"),
-            certificate or _existing(f"{base}.auth.crt"),
-            key or _existing(f"{base}.auth.key"),
+        return TlsFiles(
+            self.ca or _existing(f"{base}.crt"),
+            self.certificate or _existing(f"{base}.auth.crt"),
+            self.key or _existing(f"{base}.auth.key"),
         )
 
     def stamp(self) -> Stamp:

@@ -86,6 +86,12 @@ def clean_url(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
+def is_same_server(before: Target, after: Target) -> bool:
+    """Whether a redirect stays where a token may be sent: the same origin, or the same host with TLS added."""
+    upgraded = before.host == after.host and (before.scheme, after.scheme) == ("http", "https")
+    return upgraded or before.origin == after.origin
+
+
 def redirected(url: str, location: str) -> str:
     """Where a ``Location`` header of an answer to `url` leads."""
     return urljoin(url, location)
