@@ -1,0 +1,89 @@
+"""gzip: one member per file, one after the other; what servers ask for with reports (facts/cache-artifacts.md 2.2)."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+
+from isal import isal_zlib
+
+from pyrunner.archive.errors import ArchiveError
+from pyrunner.archive.levels import DEFLATE_END, deflate_block
+from pyrunner.archive.pieces import PIECE, in_order
+from pyrunner.archive.workers import worker_count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyrunner.archive.selection import Selection
+
+_NAME_AND_COMMENT = 0x08 | 0x10
+_UNIX = 3
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/")
+
+
+def gzip_chunks(selection: Selection, *, level: str = "default") -> Iterator[bytes]:
+    """The bytes of the archive.
+
+    Raises:
+        ArchiveError: something else than a regular file was chosen, or a file cannot be read.
+    """
+    for path, info in selection.sorted():
+        if not stat.S_ISREG(info.st_mode):
+            raise ArchiveError(f'the "{path}" is not a regular file')
+        place = os.path.join(selection.root, path)
+        try:
+            yield from _member(path, place, int(info.st_mtime), "fast" if level == "fastest" else level)
+        except OSError as error:
+            raise ArchiveError(f"{path}: {error.strerror}") from error
+
+
+def _member(path: str, place: str, mtime: int, level: str) -> Iterator[bytes]:
+    fd = os.open(place, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        size = os.fstat(fd).st_size
+
+        def work(number: int) -> tuple[bytes, int, int]:
+            data = os.pread(fd, min(PIECE, size - number * PIECE), number * PIECE)
+            return deflate_block(level, data), isal_zlib.crc32(data), len(data)
+
+        head = struct.pack("<2s2BI2B", b"\x1f\x8b", 8, _NAME_AND_COMMENT, min(max(mtime, 0), 0xFFFFFFFF), 0, _UNIX)
+        yield head + header_text(os.path.basename(path)) + b"\0" + header_text(path) + b"\0"
+        crc = total = 0
+        for body, piece_crc, length in in_order(work, -(-size // PIECE), worker_count()):
+            crc = isal_zlib.crc32_combine(crc, piece_crc, length)
+            total += length
+            yield body
+        yield DEFLATE_END + struct.pack("<2I", crc, total & 0xFFFFFFFF)
+    finally:
+        os.close(fd)
+
+
+def header_text(text: str) -> bytes:
+    """A name as the header can hold it: ``e:`` and percent-encoded unless it is plain ASCII without ``%``."""
+    raw = os.fsencode(text)
+    if raw.isascii() and b"%" not in raw:
+        return raw
+    return b"e:" + b"".join(bytes([byte]) if byte in _PLAIN else b"%%%02X" % byte for byte in raw)
+
+
+def raw_chunks(selection: Selection) -> Iterator[bytes]:
+    """The bytes of the one file that was chosen.
+
+    Raises:
+        ArchiveError: not exactly one regular file, or it cannot be read.
+    """
+    files = selection.sorted()
+    if len(files) != 1:
+        raise ArchiveError("only one file can be sent as raw")
+    path, info = files[0]
+    if not stat.S_ISREG(info.st_mode):
+        raise ArchiveError(f'the "{path}" is not a regular file')
+    try:
+        with open(os.path.join(selection.root, path), "rb", buffering=0) as file:
+            while data := file.read(PIECE):
+                yield data
+    except OSError as error:
+        raise ArchiveError(f"{path}: {error.strerror}") from error

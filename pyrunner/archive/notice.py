@@ -1,0 +1,13 @@
+"""What is said about archives that hold parts of a repository's own data."""
+
+from __future__ import annotations
+
+import logging
+
+log = logging.getLogger(__name__)
+
+
+def warn_about_git(action: str) -> None:
+    """Say once that a part of ``.git`` is about to be archived or extracted (`action`)."""
+    log.warning("Part of .git directory is on the list of files to %s", action)
+    log.warning("This may introduce unexpected problems")
