@@ -60,7 +60,13 @@ _REPORTS = {
 
 
 def job_payload(
-    job: Job, context: RunContext, job_id: int, token: str, dependencies: Sequence[Dependency] = ()
+    job: Job,
+    context: RunContext,
+    job_id: int,
+    token: str,
+    dependencies: Sequence[Dependency] = (),
+    *,
+    started_at: str = "",
 ) -> JobResponse:
     """The payload of one try of `job`.
 
@@ -68,9 +74,10 @@ def job_payload(
         job_id: number of this try.
         token: the job's token for API and git.
         dependencies: the tries whose archives it downloads; the server fills in their files.
+        started_at: now, ISO 8601.
     """
     timeout = job.timeout or context.timeout
-    variables = job_variables(job, context, job_id, token)
+    variables = job_variables(job, context, job_id, token, started_at=started_at)
     return JobResponse(
         id=job_id,
         token=token,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pyrunner.api.variables import Variables
 from pyrunner.api.wire import JobVariable
 from pyrunner.base.version import GITLAB_RUNNER_VERSION
 from pyrunner.pipeline.job import Job, Variable
@@ -34,8 +35,10 @@ class RunContext:
     before_sha: str = "0" * 40
     message: str = ""
     author: str = ""
-    #: ISO 8601
+    #: Of the commit, ISO 8601.
     timestamp: str = ""
+    #: When the run began, ISO 8601.
+    created_at: str = ""
     default_branch: str = "main"
     user_name: str = ""
     user_email: str = ""
@@ -67,10 +70,12 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "-", text.lower())[:63].strip("-")
 
 
-def job_variables(job: Job, context: RunContext, job_id: int, token: str) -> list[JobVariable]:
+def job_variables(job: Job, context: RunContext, job_id: int, token: str, *, started_at: str = "") -> list[JobVariable]:
     """All variables of `job` in order, later ones win, nested references resolved (see `resolve_nested`)."""
     found = [JobVariable(key=key, value=value, public=True) for key, value in _run_values(context).items()]
     found += [JobVariable(key=key, value=value, public=True) for key, value in _job_values(job, job_id).items()]
+    if started_at:
+        found.append(JobVariable(key="CI_JOB_STARTED_AT", value=started_at, public=True))
     found += [
         JobVariable(key="CI_JOB_TOKEN", value=token, masked=True),
         JobVariable(key="CI_REPOSITORY_URL", value=repository_url(context, token)),
@@ -78,6 +83,14 @@ def job_variables(job: Job, context: RunContext, job_id: int, token: str) -> lis
     found += file_variables(job.variables)
     found += [JobVariable(key=key, value=value, public=True) for key, value in context.overrides.items()]
     return resolve_nested(found)
+
+
+def job_tags(job: Job, context: RunContext) -> list[str]:
+    """The tags of `job` with variables expanded."""
+    if not any("$" in tag for tag in job.tags):
+        return list(job.tags)
+    variables = Variables(job_variables(job, context, 0, ""))
+    return [variables.expand(tag) for tag in job.tags]
 
 
 def file_variables(variables: Mapping[str, Variable]) -> list[JobVariable]:
@@ -110,6 +123,7 @@ def _run_values(context: RunContext) -> dict[str, str]:
         "CI_PIPELINE_ID": str(context.pipeline_id),
         "CI_PIPELINE_IID": str(context.pipeline_id),
         "CI_PIPELINE_SOURCE": context.source,
+        "CI_PIPELINE_CREATED_AT": context.created_at,
         "CI_PIPELINE_URL": f"{context.server_url}/{context.project_path}/-/pipelines/{context.pipeline_id}",
         "CI_PROJECT_ID": str(context.project_id),
         "CI_PROJECT_NAME": context.project_name,

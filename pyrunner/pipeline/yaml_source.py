@@ -1,29 +1,25 @@
 """YAML → plain values in which every key and item knows its place.
 
 Read from libyaml's events instead of PyYAML's constructors, because those lose positions, recurse as deeply as the
-input says, and expand aliases without end. Scalars follow YAML 1.1, as GitLab's parser does (``yes`` is true, ``0644``
-is 420); a date stays the text that it is.
+input says, and expand aliases without end.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import yaml
 
 from pyrunner.base.errors import PipelineError
+from pyrunner.pipeline.scalars import TAG, converted, resolved_tag
 
 #: Limits against input that is small on disk and endless in memory.
 MAX_DEPTH = 100
 MAX_VALUES = 1_000_000
 #: GitLab's limit of a configuration file.
 MAX_BYTES = 2 * 1024 * 1024
-
-_TAG = "tag:yaml.org,2002:"
-_INT = re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*(:[0-5]?[0-9])*)")
 
 
 class Place(NamedTuple):
@@ -216,7 +212,7 @@ class _Builder:
         if len(self._open) >= MAX_DEPTH:
             raise place.error(f"nested more than {MAX_DEPTH} levels deep")
         mapping = isinstance(event, yaml.MappingStartEvent)
-        tag = None if event.implicit or event.tag in (f"{_TAG}map", f"{_TAG}seq", "!") else event.tag
+        tag = None if event.implicit or event.tag in (f"{TAG}map", f"{TAG}seq", "!") else event.tag
         if tag is not None and (mapping or tag != "!reference"):
             raise _unknown_tag(tag, place)
         self._open.append(_Open(place=place, mapping=mapping, tag=tag, anchor=event.anchor))
@@ -245,12 +241,15 @@ class _Builder:
         text, tag = event.value, event.tag
         if tag in (None, "!"):
             plain = tag is None and event.implicit[0]
-            tag = _resolved(text) if plain else f"{_TAG}str"
-        if tag == f"{_TAG}merge":
+            tag = resolved_tag(text) if plain else f"{TAG}str"
+        if tag == f"{TAG}merge":
             return _Node(value=text, place=place, text=text, merges=True)
-        if not tag.startswith(_TAG):
-            raise _unknown_tag(tag, place)
-        return _Node(value=_converted(text, tag.removeprefix(_TAG), place), place=place, text=text)
+        try:
+            return _Node(value=converted(text, tag), place=place, text=text)
+        except KeyError:
+            raise _unknown_tag(tag, place) from None
+        except ValueError:
+            raise place.error(f"{text[:40]} is not a number that can be read") from None
 
     def _sequence(self, closed: _Open) -> _Node:
         nodes = closed.nodes
@@ -303,60 +302,4 @@ class _Builder:
 
 
 def _unknown_tag(tag: str, place: Place) -> PipelineError:
-    return place.error(f"the YAML tag {tag.replace(_TAG, '!!')} is not known; only !reference is")
-
-
-def _resolved(text: str) -> str:
-    """The tag that YAML 1.1 gives a plain scalar."""
-    resolvers = yaml.resolver.Resolver.yaml_implicit_resolvers
-    candidates: Iterator[tuple[str, re.Pattern[str]]] = iter(resolvers.get(text[:1], ()))
-    for tag, pattern in candidates:
-        if pattern.match(text):
-            return tag
-    return f"{_TAG}str"
-
-
-def _converted(text: str, kind: str, place: Place) -> Value:
-    """The value of a scalar whose tag is ``!!kind``."""
-    try:
-        if kind == "null":
-            return None
-        if kind == "bool":
-            return text.lower() in ("yes", "true", "on")
-        if kind == "int":
-            return _integer(text)
-        if kind == "float":
-            return _float(text)
-    except ValueError:
-        raise place.error(f"{text[:40]} is not a number that can be read") from None
-    if kind in ("str", "timestamp", "value"):
-        return text
-    raise _unknown_tag(_TAG + kind, place)
-
-
-def _integer(text: str) -> int:
-    if not _INT.fullmatch(text):
-        raise ValueError(text)
-    digits = text.replace("_", "")
-    sign = -1 if digits.startswith("-") else 1
-    digits = digits.lstrip("+-")
-    if ":" in digits:
-        total = 0
-        for part in digits.split(":"):
-            total = total * 60 + int(part)
-        return sign * total
-    if digits[:2] in ("0b", "0x"):
-        return sign * int(digits, 0)
-    return sign * int(digits, 8 if digits.startswith("0") and len(digits) > 1 else 10)
-
-
-def _float(text: str) -> float:
-    digits = text.replace("_", "").lower()
-    if digits.lstrip("+-") in (".inf", ".nan"):
-        return float(digits.replace(".", ""))
-    if ":" in digits:
-        sign, total = (-1 if digits.startswith("-") else 1), 0.0
-        for part in digits.lstrip("+-").split(":"):
-            total = total * 60 + float(part)
-        return sign * total
-    return float(digits)
+    return place.error(f"the YAML tag {tag.replace(TAG, '!!')} is not known; only !reference is")
