@@ -72,7 +72,9 @@ class ScriptContext:
     #: Short form of the runner token, used in cache object names.
     short_token: str = ""
     runner_name: str = ""
+    #: RFC 3339 times of the job, for provenance.
     started_at: str = ""
+    ended_at: str = ""
     #: Free room for distributed caches; the local cache needs nothing.
     cache_urls: dict[str, str] = field(default_factory=dict)
 
