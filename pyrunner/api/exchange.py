@@ -139,7 +139,7 @@ class Exchange:
             deadline = time.monotonic() + self._timeouts.total
             sock = connection.sock or dial(target, proxy, self._context, self._timeouts, connection.watch)
             connection.watch(sock)
-            finished = _send(connection, sock, _head(outgoing, target, proxy), outgoing.body, self._timeouts)
+            finished = _send(connection, sock, _head(outgoing, target, proxy), outgoing, self._timeouts)
             answer = _receive(sock, outgoing.method, self._timeouts.header)
             received = True
             response = _read(answer, outgoing, sock, deadline)
@@ -172,7 +172,7 @@ def _head(outgoing: Outgoing, target: Target, proxy: Target | None) -> bytes:
         extra += f"Authorization: {basic(target.userinfo)}\r\n"
     body = outgoing.body
     if callable(body):
-        extra += "Transfer-Encoding: chunked\r\n"
+        extra += "" if _has_length(outgoing) else "Transfer-Encoding: chunked\r\n"
     elif body is not None or outgoing.method in ("POST", "PUT", "PATCH"):
         extra += f"Content-Length: {len(body or b'')}\r\n"
     lines = "".join([f"{name}: {value}\r\n" for name, value in outgoing.headers.items()])
@@ -181,11 +181,19 @@ def _head(outgoing: Outgoing, target: Target, proxy: Target | None) -> bytes:
     return f"{outgoing.method} {path} HTTP/1.1\r\nHost: {target.authority}\r\n{lines}{extra}\r\n".encode("latin-1")
 
 
-def _send(connection: Connection, sock: socket.socket, head: bytes, body: Body, timeouts: Timeouts) -> bool:
+def _has_length(outgoing: Outgoing) -> bool:
+    """Whether the caller knows how long its pieces are together: object storage takes no chunked uploads."""
+    return "Content-Length" in outgoing.headers
+
+
+def _send(
+    connection: Connection, sock: socket.socket, head: bytes, outgoing: Outgoing, timeouts: Timeouts
+) -> bool:
     """Send everything; False when the server answered (or hung up) before the end of the body."""
+    body = outgoing.body
     sock.settimeout(timeouts.header)
     if callable(body):
-        return _send_chunked(connection, sock, head, body())
+        return _send_pieces(connection, sock, head, body(), chunked=not _has_length(outgoing))
     if body is None or len(body) <= _SMALL:
         sock.sendall(head + body if body else head)
         return True
@@ -200,7 +208,9 @@ def _send(connection: Connection, sock: socket.socket, head: bytes, body: Body, 
     return True
 
 
-def _send_chunked(connection: Connection, sock: socket.socket, head: bytes, pieces: Iterable[Piece]) -> bool:
+def _send_pieces(
+    connection: Connection, sock: socket.socket, head: bytes, pieces: Iterable[Piece], *, chunked: bool
+) -> bool:
     secure = hasattr(sock, "do_handshake")
     sock.sendall(head)
     end = b""
@@ -211,14 +221,16 @@ def _send_chunked(connection: Connection, sock: socket.socket, head: bytes, piec
         if not secure and connection.readable():
             return False
         try:
-            sock.sendall(end + b"%x\r\n" % len(piece))
+            if chunked:
+                sock.sendall(end + b"%x\r\n" % len(piece))
             sock.sendall(piece)
         except ConnectionError:
             if not connection.readable():
                 raise
             return False
         end = b"\r\n"
-    sock.sendall(end + b"0\r\n\r\n")
+    if chunked:
+        sock.sendall(end + b"0\r\n\r\n")
     return True
 
 

@@ -92,7 +92,8 @@ class HttpClient:
         """Send a request and return the answer, whatever its status; retriable ones only after all attempts.
 
         Args:
-            body: bytes-like, or a function that makes the pieces of a chunked upload, called for each attempt.
+            body: bytes-like, or a function that makes the pieces of an upload, called for each attempt; they are sent
+                chunked unless `headers` says how long they are together (``Content-Length``).
             sink: takes the body of a 200 or 206 answer instead of `Response.body`; its position is restored when a
                 transfer starts over.
             cancel: ends the request at once, whatever it waits for.
