@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import http.client
 import time
 import zlib
 
+from pyrunner.api.answer import Answer, ProtocolError
 from pyrunner.api.dial import Timeouts, basic, dial, proxy_authorization
 from pyrunner.api.errors import RequestCancelledError, TransportError, describe
 from pyrunner.api.pool import Connection, Pool, route_of
@@ -66,12 +66,12 @@ class Response:
 
     __slots__ = ("_headers", "_sent_id", "attempts", "body", "chain", "method", "reason", "retried", "status", "url")
 
-    def __init__(self, outgoing: Outgoing, answer: http.client.HTTPResponse) -> None:
+    def __init__(self, outgoing: Outgoing, answer: Answer) -> None:
         self.method = outgoing.method
         #: Where the answer came from, after redirects.
         self.url = outgoing.url
         self.status = answer.status
-        self.reason = answer.reason.strip()
+        self.reason = answer.reason
         self.body = b""
         #: How many times the request was made, and whether any attempt met a retriable status.
         self.attempts = 1
@@ -83,7 +83,7 @@ class Response:
 
     def header(self, name: str) -> str:
         """Value of a header, empty when missing."""
-        return self._headers.get(name) or ""
+        return self._headers.get(name.lower(), "")
 
     @property
     def correlation_id(self) -> str:
@@ -98,7 +98,7 @@ class Response:
     @property
     def status_line(self) -> str:
         """``403 Forbidden``"""
-        return f"{self.status} {self.reason or http.client.responses.get(self.status, '')}".rstrip()
+        return f"{self.status} {self.reason}".rstrip()
 
 
 class Exchange:
@@ -123,8 +123,8 @@ class Exchange:
             try:
                 return self._guarded(connection, outgoing, target, proxy)
             except TransportError as error:
-                stale = isinstance(error.__cause__, (ConnectionError, http.client.RemoteDisconnected))
-                if error.received or not stale or isinstance(error, RequestCancelledError):
+                stale = isinstance(error.__cause__, ConnectionError) and not error.received
+                if not stale or isinstance(error, RequestCancelledError):
                     raise
         return self._guarded(Connection(route_of(target, proxy)), outgoing, target, proxy)
 
@@ -132,21 +132,22 @@ class Exchange:
         cancel = outgoing.cancel
         place = f"{outgoing.method} {clean_url(outgoing.url)}"
         forget = cancel.on_cancel(connection.abort) if cancel else None
-        received = False
+        answer: Answer | None = None
         try:
             if cancel is not None:
                 cancel.raise_if_cancelled()
             deadline = time.monotonic() + self._timeouts.total
             sock = connection.sock or dial(target, proxy, self._context, self._timeouts, connection.watch)
             connection.watch(sock)
-            finished = _send(connection, sock, _head(outgoing, target, proxy), outgoing, self._timeouts)
-            answer = _receive(sock, outgoing.method, self._timeouts.header)
-            received = True
+            answer = Answer(sock)
+            sent = _send(connection, sock, _head(outgoing, target, proxy), outgoing, self._timeouts)
+            answer.read_head(outgoing.method, self._timeouts.header)
             response = _read(answer, outgoing, sock, deadline)
-        except (OSError, http.client.HTTPException, zlib.error, ValueError, TransportError) as error:
+        except (OSError, ProtocolError, zlib.error, ValueError, TransportError) as error:
             connection.close()
             if cancel is not None and cancel.cancelled:
                 raise RequestCancelledError(f"{place}: cancelled") from cancel.cause
+            received = answer is not None and answer.received
             raise TransportError(f"{place}: {describe(error)}", received=received) from error
         except BaseException as error:
             connection.close()
@@ -157,7 +158,7 @@ class Exchange:
             if forget is not None:
                 forget()
         # an aborted connection may look whole here: its last bytes had arrived before
-        if finished and not answer.will_close and not (cancel and cancel.cancelled):
+        if sent and answer.finished and not (cancel and cancel.cancelled):
             self.pool.give_back(connection)
         else:
             connection.close()
@@ -186,9 +187,7 @@ def _has_length(outgoing: Outgoing) -> bool:
     return "Content-Length" in outgoing.headers
 
 
-def _send(
-    connection: Connection, sock: socket.socket, head: bytes, outgoing: Outgoing, timeouts: Timeouts
-) -> bool:
+def _send(connection: Connection, sock: socket.socket, head: bytes, outgoing: Outgoing, timeouts: Timeouts) -> bool:
     """Send everything; False when the server answered (or hung up) before the end of the body."""
     body = outgoing.body
     sock.settimeout(timeouts.header)
@@ -234,28 +233,12 @@ def _send_pieces(
     return True
 
 
-def _receive(sock: socket.socket, method: str, timeout: float) -> http.client.HTTPResponse:
-    sock.settimeout(timeout)
-    answer = http.client.HTTPResponse(sock, method=method)
-    try:
-        answer.begin()
-    except BaseException:
-        answer.close()
-        raise
-    return answer
-
-
-def _read(answer: http.client.HTTPResponse, outgoing: Outgoing, sock: socket.socket, deadline: float) -> Response:
+def _read(answer: Answer, outgoing: Outgoing, sock: socket.socket, deadline: float) -> Response:
     response = Response(outgoing, answer)
-    try:
-        if answer.length == 0 and not answer.chunked:
-            answer.read()
-        elif outgoing.sink is not None and answer.status in (200, 206):
-            _copy(answer, outgoing.sink, sock, deadline)
-        else:
-            response.body = _collect(answer, sock, deadline)
-    finally:
-        answer.close()
+    if outgoing.sink is not None and answer.status in (200, 206):
+        _copy(answer, outgoing.sink, deadline)
+    else:
+        response.body = _collect(answer, deadline)
     if answer.status == 201 and hasattr(sock, "do_handshake"):
         from pyrunner.api.tls import verified_chain
 
@@ -263,44 +246,34 @@ def _read(answer: http.client.HTTPResponse, outgoing: Outgoing, sock: socket.soc
     return response
 
 
-def _pieces(answer: http.client.HTTPResponse, sock: socket.socket, deadline: float) -> Iterable[Piece]:
+def _pieces(answer: Answer, deadline: float) -> Iterable[Piece]:
     """The decoded body; a piece is only valid until the next one is asked for."""
-    gzip = zlib.decompressobj(31) if (answer.getheader("Content-Encoding") or "").lower() == "gzip" else None
-    view = memoryview(bytearray(min(_PIECE, answer.length or _PIECE)))
-    while True:
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
-            raise TimeoutError("timed out")
-        sock.settimeout(remaining)
-        count = answer.readinto(view)
-        if not count:
-            break
-        if gzip is None:
-            yield view[:count]
-            continue
-        waiting: Piece = view[:count]
+    if answer.headers.get("content-encoding", "").lower() != "gzip":
+        yield from answer.pieces(deadline)
+        return
+    gzip = zlib.decompressobj(31)
+    for piece in answer.pieces(deadline):
+        waiting: Piece = piece
         while waiting:
             yield gzip.decompress(waiting, _PIECE)
             waiting = gzip.unconsumed_tail
-    if answer.length:
-        raise TransportError(f"the answer was cut short: {answer.length} bytes are missing", received=True)
-    if gzip is not None and not gzip.eof:
-        raise TransportError("the answer was cut short", received=True)
+    if answer.received and not gzip.eof:
+        raise ProtocolError("the answer was cut short")
 
 
-def _collect(answer: http.client.HTTPResponse, sock: socket.socket, deadline: float) -> bytes:
+def _collect(answer: Answer, deadline: float) -> bytes:
     body = bytearray()
-    for piece in _pieces(answer, sock, deadline):
+    for piece in _pieces(answer, deadline):
         body += piece
         if len(body) > BODY_LIMIT:
-            raise TransportError(f"the answer is larger than {BODY_LIMIT} bytes", received=True)
+            raise ProtocolError(f"the answer is larger than {BODY_LIMIT} bytes")
     return bytes(body)
 
 
-def _copy(answer: http.client.HTTPResponse, sink: Sink, sock: socket.socket, deadline: float) -> None:
+def _copy(answer: Answer, sink: Sink, deadline: float) -> None:
     start = sink.tell()
     try:
-        for piece in _pieces(answer, sock, deadline):
+        for piece in _pieces(answer, deadline):
             sink.write(piece)
     except BaseException:
         sink.seek(start)

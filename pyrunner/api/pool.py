@@ -56,6 +56,10 @@ class Connection:
             with contextlib.suppress(OSError):
                 self.sock.close()
 
+    def __del__(self) -> None:
+        # a client that nobody holds any more lets go of its idle connections
+        self.close()
+
     def readable(self) -> bool:
         """Whether something waits to be read, the end of the stream included."""
         if self.sock is None or self.sock.fileno() < 0:

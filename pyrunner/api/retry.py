@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
 _RETRIABLE = frozenset((408, 429, 500, 502, 503, 504))
 
@@ -44,8 +43,8 @@ class RetryPolicy:
 
     def delay(self, attempt: int, header: Callable[[str], str], now: datetime | None = None) -> float:
         """Seconds to wait after the failed attempt number `attempt` (1, 2, …), whose answer had these headers."""
-        until_reset = _seconds_until(header("RateLimit-ResetTime"), now or datetime.now(UTC))
-        if until_reset > 0:
+        reset = header("RateLimit-ResetTime")
+        if reset and (until_reset := _seconds_until(reset, now)) > 0:
             return until_reset
         after = header("Retry-After").strip()
         # huge numbers would overflow the wait; nobody waits longer than the job request's hour anyway
@@ -55,13 +54,14 @@ class RetryPolicy:
         return self.jitter(self.minimum, step)
 
 
-def _seconds_until(date: str, now: datetime) -> float:
-    if not date:
-        return 0.0
+def _seconds_until(date: str, now: datetime | None) -> float:
+    from datetime import UTC, datetime
+    from email.utils import parsedate_to_datetime
+
     try:
         moment = parsedate_to_datetime(date)
     except ValueError:
         return 0.0
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return (moment - now).total_seconds()
+    return (moment - (now or datetime.now(UTC))).total_seconds()
