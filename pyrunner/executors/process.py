@@ -1,0 +1,259 @@
+"""A script's processes: one process group, one poll, one ladder of signals (facts/job-lifecycle.md 3.3, 3.4).
+
+Nothing here starts a thread or polls without need: the thread that runs the job waits for the end of the leader (a
+pidfd), for cancellation (an eventfd) and for output in one ``poll``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyrunner.base.cancel import CancelToken
+from pyrunner.base.errors import JobFailure, SystemFailure
+
+#: Signals that Python ignores and that a child must not inherit as ignored.
+_RESTORED_SIGNALS = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ", "SIGXFZ") if hasattr(signal, name)]
+#: Longest pause between two looks at what is left of a cancelled group, seconds.
+_LONGEST_STRAGGLER_PAUSE = 0.5
+
+#: What Go calls signals, where that is not the name in lower case.
+_SIGNAL_TEXTS = {
+    signal.SIGABRT: "aborted",
+    signal.SIGALRM: "alarm clock",
+    signal.SIGBUS: "bus error",
+    signal.SIGFPE: "floating point exception",
+    signal.SIGHUP: "hangup",
+    signal.SIGILL: "illegal instruction",
+    signal.SIGINT: "interrupt",
+    signal.SIGKILL: "killed",
+    signal.SIGPIPE: "broken pipe",
+    signal.SIGQUIT: "quit",
+    signal.SIGSEGV: "segmentation fault",
+    signal.SIGTERM: "terminated",
+    signal.SIGTRAP: "trace/breakpoint trap",
+    signal.SIGUSR1: "user defined signal 1",
+    signal.SIGUSR2: "user defined signal 2",
+    signal.SIGXCPU: "CPU time limit exceeded",
+    signal.SIGXFSZ: "file size limit exceeded",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GracePeriods:
+    """How long a cancelled group has, seconds: after SIGTERM, and after SIGKILL."""
+
+    terminate: float = 600.0
+    kill: float = 10.0
+
+
+class Output(Protocol):
+    """Where the output of a running stage comes from."""
+
+    def fileno(self) -> int:
+        """Descriptor that becomes readable with new output; -1 to be asked at `pause` only."""
+        ...
+
+    def pause(self) -> float | None:
+        """Seconds until the next `pump`, whatever happens; None = only when readable."""
+        ...
+
+    def pump(self) -> None:
+        """Pass on what is there; never blocks for more."""
+        ...
+
+    def finish(self) -> None:
+        """The leader is gone: pass on what it has written. Must not wait for processes that it left behind."""
+        ...
+
+
+class Wake:
+    """Ends a ``poll`` from another thread; safe against a late `set`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._descriptor = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+    def fileno(self) -> int:
+        """What to poll."""
+        return self._descriptor
+
+    def set(self) -> None:
+        """Make `fileno` readable for good."""
+        with self._lock:
+            if self._descriptor >= 0:
+                os.eventfd_write(self._descriptor, 1)
+
+    def clear(self) -> None:
+        """Make it unreadable."""
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._descriptor)
+
+    def close(self) -> None:
+        """Release the descriptor."""
+        with self._lock:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class ProcessGroup:
+    """A started leader with its group; `wait` must be called exactly once."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._pidfd = os.pidfd_open(pid)
+        self._level = 0
+        self._deadline: float | None = None
+
+    @classmethod
+    def start(cls, arguments: list[str], *, stdin: int, output: int, environment: Mapping[str, str]) -> ProcessGroup:
+        """Start a program as the leader of a new group; stdout and stderr both go to the descriptor `output`.
+
+        Raises:
+            SystemFailure: the program cannot be started.
+        """
+        actions = [(os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, output, 1)]
+        actions.append((os.POSIX_SPAWN_DUP2, output, 2))
+        try:
+            pid = os.posix_spawnp(
+                arguments[0],
+                arguments,
+                environment,
+                file_actions=actions,
+                setpgroup=0,
+                setsigmask=(),
+                setsigdef=_RESTORED_SIGNALS,
+            )
+        except OSError as error:
+            raise SystemFailure(
+                f'cannot start "{arguments[0]}": {error.strerror}', reason="runner_system_failure"
+            ) from error
+        return cls(pid)
+
+    def wait(self, output: Output, token: CancelToken, grace: GracePeriods = GracePeriods()) -> None:  # noqa: B008
+        """Pass output on until the leader ends.
+
+        Raises:
+            JobFailure: it ended with another code than 0.
+            SystemFailure: it survived every signal.
+            BaseException: the token's cause, when cancelled; the group is gone by then.
+        """
+        wake = Wake()
+        detach = token.on_cancel(wake.set)
+        try:
+            self._loop(output, token, wake, grace)
+            output.finish()
+            if self._level:
+                self._end_stragglers(output, grace)
+        finally:
+            detach()
+            wake.close()
+            os.close(self._pidfd)
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        if self._level:
+            token.raise_if_cancelled()
+        if code:
+            raise failure(code)
+
+    def _loop(self, output: Output, token: CancelToken, wake: Wake, grace: GracePeriods) -> None:
+        poller = select.poll()
+        poller.register(self._pidfd, select.POLLIN)
+        poller.register(wake.fileno(), select.POLLIN)
+        watched = -1
+        while True:
+            pause = output.pause()
+            wanted = output.fileno() if pause is None else -1
+            if wanted != watched:
+                if watched >= 0:
+                    poller.unregister(watched)
+                if wanted >= 0:
+                    poller.register(wanted, select.POLLIN)
+                watched = wanted
+            ready = dict(poller.poll(self._timeout(pause)))
+            if self._pidfd in ready:
+                return
+            if wake.fileno() in ready:
+                wake.clear()
+            if token.cancelled:
+                self._climb(grace)
+            if watched in ready or not ready:
+                output.pump()
+
+    def _timeout(self, pause: float | None) -> int | None:
+        """Milliseconds until the next thing to do."""
+        if self._deadline is not None:
+            left = max(0.0, self._deadline - time.monotonic())
+            pause = left if pause is None else min(left, pause)
+        # Rounded up: a poll that returns just before its time would be a busy loop.
+        return None if pause is None else int(pause * 1000) + 1
+
+    def _climb(self, grace: GracePeriods) -> None:
+        """The next step of the ladder, when its time has come."""
+        now = time.monotonic()
+        if self._deadline is not None and now < self._deadline:
+            return
+        if self._level == 0:
+            self._signal(signal.SIGTERM)
+            self._deadline = now + grace.terminate
+        elif self._level == 1:
+            self._signal(signal.SIGKILL)
+            self._deadline = now + grace.kill
+        else:
+            raise SystemFailure(
+                f"failed to kill process PID={self.pid}, likely process is dormant", reason="runner_system_failure"
+            )
+        self._level += 1
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def _end_stragglers(self, output: Output, grace: GracePeriods) -> None:
+        """Bring down what a cancelled leader has left in its group: it got the same signals and the same time.
+
+        The leader is not reaped yet, so its group cannot be another one of the same number.
+        """
+        pause = 0.01
+        while _members(self.pid):
+            try:
+                self._climb(grace)
+            except SystemFailure:
+                return
+            time.sleep(pause)
+            pause = min(pause * 2, _LONGEST_STRAGGLER_PAUSE)
+            output.finish()
+
+
+def failure(code: int) -> JobFailure:
+    """How a script's end is told (facts/job-lifecycle.md 3.4): `code` is negative for a signal."""
+    if code >= 0:
+        return JobFailure(f"exit status {code}", job_exit_code=code)
+    number = -code
+    try:
+        name = _SIGNAL_TEXTS.get(signal.Signals(number)) or signal.Signals(number).name[3:].lower()
+    except ValueError:
+        name = f"signal {number}"
+    return JobFailure(f"signal: {name}", job_exit_code=-1)
+
+
+def _members(group: int) -> list[int]:
+    """Living processes of a group, its leader's own zombie left out."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as stat:
+                state, _, pgrp = stat.read().rpartition(b")")[2].split()[:3]
+        except OSError:
+            continue
+        if int(pgrp) == group and state not in (b"Z", b"X"):
+            found.append(int(name))
+    return found
