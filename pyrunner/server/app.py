@@ -134,7 +134,7 @@ class EmbeddedServer:
 
     def trace(self, job_id: int) -> bytes:
         """The stored trace of a job."""
-        return self._files.read_trace(job_id, 0, 1 << 62)
+        return self._files.read_trace(job_id, 0)
 
     def artifact_path(self, job_id: int, kind: str = "archive") -> str | None:
         """Path of an uploaded artifact file of this type, or None."""

@@ -51,12 +51,12 @@ class JobFiles:
         if self.trace_path(job_id).exists():
             os.truncate(self.trace_path(job_id), 0)
 
-    def read_trace(self, job_id: int, start: int, end: int) -> bytes:
-        """Bytes `start` to `end` (exclusive) of the trace; fewer when it is shorter."""
+    def read_trace(self, job_id: int, start: int, end: int | None = None) -> bytes:
+        """Bytes `start` to `end` (exclusive) of the trace; to its end when `end` is None; fewer when it is shorter."""
         try:
             with self.trace_path(job_id).open("rb") as file:
                 file.seek(start)
-                return file.read(max(0, end - start))
+                return file.read() if end is None else file.read(max(0, end - start))
         except FileNotFoundError:
             return b""
 

@@ -51,7 +51,7 @@ class JobRequests:
         return Response(body, status_code=201, headers=headers, media_type="application/json")
 
     async def _held(self, request: Request, runner: RunnerRecord, asked: JobRequest) -> JobResponse | None:
-        disconnect = asyncio.ensure_future(request.receive())
+        disconnect = asyncio.ensure_future(_gone(request))
         waiter = Waiter(runner, asked, disconnect.done)
         self._desk.hold(waiter)
         try:
@@ -65,3 +65,9 @@ class JobRequests:
             self._desk.give_back(job.id)
             return None
         return job
+
+
+async def _gone(request: Request) -> None:
+    """Return when the client has closed its connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        continue

@@ -1,0 +1,189 @@
+"""The fake GitLab: what runners see of it, and its faults."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pyrunner.testing import faults
+from pyrunner.testing.fake_gitlab import FakeGitLab
+from pyrunner.testing.git_repository import GitRepository
+from pyrunner.testing.job_payload import job_payload
+
+FEATURES = {"two_phase_job_commit": True, "cancel_gracefully": True}
+
+
+class Caller:
+    """A client with one connection."""
+
+    def __init__(self, url: str, timeout: float = 10) -> None:
+        self.connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=timeout)
+
+    def __call__(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, dict[str, str], bytes]:
+        content = body if isinstance(body, (bytes, type(None))) else json.dumps(body)
+        self.connection.request(method, f"/api/v4/{path}", content, headers or {})
+        response = self.connection.getresponse()
+        return (
+            response.status,
+            {key.lower(): value for key, value in response.getheaders()},
+            response.read(),
+        )
+
+    def take(self, token: str, **fields: Any) -> dict[str, Any]:
+        status, _, body = self(
+            "POST",
+            "jobs/request",
+            {"info": {"features": FEATURES}, "token": token, "system_id": "s_test", **fields},
+        )
+        assert status == 201, (status, body)
+        return dict(json.loads(body))
+
+
+@pytest.fixture
+def gitlab() -> Iterator[FakeGitLab]:
+    with FakeGitLab() as fake:
+        yield fake
+
+
+@pytest.fixture
+def call(gitlab: FakeGitLab) -> Iterator[Caller]:
+    caller = Caller(gitlab.url)
+    yield caller
+    caller.connection.close()
+
+
+def test_a_job_from_queue_to_verdict(gitlab: FakeGitLab, call: Caller) -> None:
+    token = gitlab.add_runner("r")
+    job_id = gitlab.submit(job_payload(["true"]))
+    assert gitlab.job(job_id).state == "pending"
+    job = call.take(token)
+    assert job["id"] == job_id
+    assert {v["key"]: v["value"] for v in job["variables"]}["CI_JOB_TOKEN"] == job["token"]
+    assert gitlab.job(job_id).state == "reserved"
+    assert call("PUT", f"jobs/{job_id}", {"token": job["token"], "state": "running"})[0] == 200
+    trace = b"hello\n"
+    status, headers, _ = call(
+        "PATCH",
+        f"jobs/{job_id}/trace",
+        trace,
+        {"JOB-TOKEN": job["token"], "Content-Range": f"0-{len(trace) - 1}"},
+    )
+    assert (status, headers["range"], headers["job-status"]) == (202, f"0-{len(trace)}", "running")
+    output = {"checksum": f"crc32:{zlib.crc32(trace):08x}", "bytesize": len(trace)}
+    final = {"token": job["token"], "state": "failed", "output": output, "exit_code": 3}
+    status, headers, body = call("PUT", f"jobs/{job_id}", final)
+    assert (status, headers["job-status"], body) == (200, "failed", b"200")
+    done = gitlab.wait_for(job_id, "failed")
+    assert done.trace == trace
+    assert done.trace_matches is True
+    assert done.verdict is not None
+    assert done.verdict.exit_code == 3
+    assert (done.verdicts, done.final_updates) == (1, 1)
+    assert done.states == ["reserved", "running", "failed"]
+
+
+def test_a_dict_goes_out_with_its_mistakes(gitlab: FakeGitLab, call: Caller) -> None:
+    token = gitlab.add_runner()
+    gitlab.submit({"id": 77, "token": "mine", "variables": "nonsense", "brand_new": 1})
+    job = call.take(token)
+    assert job == {"id": 77, "token": "mine", "variables": "nonsense", "brand_new": 1}
+
+
+def test_bytes_that_are_no_json_go_out(gitlab: FakeGitLab, call: Caller) -> None:
+    token = gitlab.add_runner()
+    gitlab.submit_raw(b'{"id": 5, "token"', job_id=5)
+    status, _, body = call("POST", "jobs/request", {"token": token, "info": {}})
+    assert (status, body) == (201, b'{"id": 5, "token"')
+
+
+def test_status_faults_strike_as_often_as_told(gitlab: FakeGitLab, call: Caller) -> None:
+    token = gitlab.add_runner()
+    hit = gitlab.inject("POST", "/jobs/request", faults.status(429, {"Retry-After": "1"}), times=2, skip=1)
+    seen = [call("POST", "jobs/request", {"token": token, "info": {}}) for _ in range(4)]
+    assert [status for status, _, _ in seen] == [204, 429, 429, 204]
+    assert seen[1][1]["retry-after"] == "1"
+    assert hit.count == 2
+    assert [request.status for request in gitlab.requests] == [204, 429, 429, 204]
+    assert gitlab.requests[0].json["token"] == token
+
+
+@pytest.mark.parametrize("fault", [faults.drop(), faults.drop(handled=True), faults.cut(), faults.cut_request()])
+def test_broken_connections(gitlab: FakeGitLab, fault: faults.Fault) -> None:
+    token = gitlab.add_runner()
+    job_id = gitlab.submit(job_payload())
+    gitlab.inject("POST", "/jobs/request", fault)
+    caller = Caller(gitlab.url)
+    with pytest.raises((http.client.HTTPException, ConnectionError)):
+        caller("POST", "jobs/request", {"token": token, "info": {"features": FEATURES}})
+    caller.connection.close()
+    assert gitlab.job(job_id).state == ("reserved" if fault.handled else "pending")
+
+
+def test_an_answer_after_the_clients_patience_took_effect(gitlab: FakeGitLab) -> None:
+    token = gitlab.add_runner()
+    job_id = gitlab.submit(job_payload())
+    gitlab.inject("POST", "/jobs/request", faults.slow(30, handled=True))
+    caller = Caller(gitlab.url, timeout=0.2)
+    with pytest.raises(TimeoutError):
+        caller("POST", "jobs/request", {"token": token, "info": {"features": FEATURES}})
+    caller.connection.close()
+    gitlab.wait_for(job_id, "reserved")
+
+
+def test_stopping_does_not_wait_for_slow_answers() -> None:
+    with FakeGitLab() as gitlab:
+        gitlab.inject("GET", "/", faults.slow(60))
+        caller = Caller(gitlab.url)
+        errors: list[BaseException] = []
+
+        def ask() -> None:
+            try:
+                caller("GET", "anything")
+            except (OSError, http.client.HTTPException) as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        gitlab.wait_for_requests("GET", "/anything")
+        began = time.monotonic()
+    assert time.monotonic() - began < 1
+    thread.join()
+    caller.connection.close()
+
+
+def test_git_is_served_to_running_jobs_only(gitlab: FakeGitLab, tmp_path: Any) -> None:
+    repository = GitRepository(tmp_path, files={"a.txt": "one\n"})
+    repository.commit({"b.txt": "two\n" * 10000})
+    with FakeGitLab(git_root=repository.root) as served:
+        token = served.add_runner()
+        job_id = served.submit(job_payload(git_info=repository.git_info(served.url)))
+        caller = Caller(served.url)
+        job = caller.take(token)
+        url = job["git_info"]["repo_url"]
+        subprocess.run(["git", "clone", "--quiet", "--depth=1", url, tmp_path / "clone"], check=True)
+        assert (tmp_path / "clone" / "b.txt").read_text() == "two\n" * 10000
+        fetch_any = ["git", "-C", tmp_path / "clone", "fetch", "--quiet", "origin", repository.first_sha]
+        subprocess.run(fetch_any, check=True)
+        pushed = subprocess.run(
+            ["git", "-C", tmp_path / "clone", "push", "origin", "HEAD:x"], capture_output=True, check=False
+        )
+        assert pushed.returncode != 0
+        caller("PUT", f"jobs/{job_id}", {"token": job["token"], "state": "success"})
+        caller.connection.close()
+        refused = subprocess.run(
+            ["git", "-c", "core.askPass=true", "ls-remote", url],
+            capture_output=True,
+            check=False,
+            env={"GIT_TERMINAL_PROMPT": "0", "PATH": "/usr/bin:/bin"},
+        )
+        assert refused.returncode != 0
