@@ -125,7 +125,11 @@ def _archive(writer: ScriptWriter, context: ScriptContext, entry: Cache) -> None
         if not available:
             return
         writer.notice(f"Creating cache {key.human}...")
-        writer.if_command(*_archiver(context, key), *file_arguments(entry.paths, [], entry.untracked))
+        writer.if_command(
+            *_archiver(context, key),
+            *file_arguments(entry.paths, [], entry.untracked),
+            env={"CACHE_METADATA": json.dumps({"cachekey": key.human})},
+        )
         writer.notice("Created cache")
         writer.else_()
         writer.warning("Failed to create cache")
@@ -140,4 +144,4 @@ def _archiver(context: ScriptContext, key: CacheKey) -> list[str]:
     limit = context.config.cache.max_uploaded_archive_size
     if limit > 0:
         arguments += ["--max-uploaded-archive-size", str(limit)]
-    return [*arguments, "--metadata", json.dumps({"cachekey": key.human})]
+    return arguments
