@@ -1,8 +1,8 @@
 """Reading one HTTP/1.1 answer from a socket.
 
 The standard library's reader takes an answer whose head was cut off for a complete one, and costs 20 ms of imports and
-most of the CPU of a poll. This one is strict about ends and knows nothing but HTTP/1.1: status line, headers, and a body
-by length, by chunks or to the end of the connection.
+most of the CPU of a poll. This one is strict about ends and knows nothing but HTTP/1.1: status line, headers, and a
+body by length, by chunks or to the end of the connection.
 """
 
 from __future__ import annotations

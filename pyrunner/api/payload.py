@@ -11,6 +11,8 @@ from pyrunner.api.wire import JobResponse, decode_job
 if TYPE_CHECKING:
     from pyrunner.api.exchange import Response
 
+_LARGEST_ID = 2**63 - 1
+
 
 def read_job(response: Response) -> tuple[JobResponse | None, str]:
     """The job of a 201 answer, and what is wrong with it (empty = nothing).
@@ -23,9 +25,9 @@ def read_job(response: Response) -> tuple[JobResponse | None, str]:
         job = decode_job(response.body)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         return _salvage(response.body), f"the job payload cannot be read: {error}"
-    if job.id > 0 and job.token:
+    if 0 < job.id <= _LARGEST_ID and job.token:
         return job, ""
-    return None, "the job payload has no id or no token"
+    return None, "the job payload has no usable id or no token"
 
 
 def _salvage(body: bytes) -> JobResponse | None:
@@ -36,6 +38,6 @@ def _salvage(body: bytes) -> JobResponse | None:
     if not isinstance(raw, dict):
         return None
     number, token = raw.get("id"), raw.get("token")
-    if isinstance(number, int) and number > 0 and isinstance(token, str) and token:
+    if isinstance(number, int) and 0 < number <= _LARGEST_ID and isinstance(token, str) and token:
         return JobResponse(id=number, token=token)
     return None

@@ -83,11 +83,12 @@ class Contexts:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._contexts: dict[tuple[str, str, str], tuple[Stamp, ssl.SSLContext]] = {}
+        self._contexts: dict[tuple[str, ...], tuple[Stamp, ssl.SSLContext]] = {}
 
     def get(self, files: TlsFiles) -> ssl.SSLContext:
         """The context for `files` as they are now: the same object until one of them changes."""
-        key = (files.ca, files.certificate, files.key)
+        system = (os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", ""))
+        key = (files.ca, files.certificate, files.key, *system)
         stamp = files.stamp()
         with self._lock:
             known = self._contexts.get(key)
