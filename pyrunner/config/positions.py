@@ -50,12 +50,15 @@ class Outline:
         self._exact: dict[Path, Entry] = {}
         self._below: dict[Path, Entry] = {}
         for entry in entries:
-            self._exact.setdefault(entry.path, entry)
-            for length in range(1, len(entry.path)):
-                self._below.setdefault(entry.path[:length], entry)
+            # keys match in any case, and who asks may know only the proper one
+            path = _folded(entry.path)
+            self._exact.setdefault(path, entry)
+            for length in range(1, len(path)):
+                self._below.setdefault(path[:length], entry)
 
     def find(self, path: Path) -> Entry | None:
         """The entry of `path`; for a table without a header the first entry in it; else that of the nearest parent."""
+        path = _folded(path)
         while path:
             if (entry := self._exact.get(path) or self._below.get(path)) is not None:
                 return entry
@@ -107,6 +110,10 @@ def dotted(path: Path) -> str:
     """``runners[0].docker.image``."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in path]
     return "".join(parts).removeprefix(".")
+
+
+def _folded(path: Path) -> Path:
+    return tuple(part.casefold() if isinstance(part, str) else part for part in path)
 
 
 def go_key(path: Path) -> str:

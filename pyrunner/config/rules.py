@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pyrunner.config.decode import Path, Problem
 from pyrunner.config.model import Config, RunnerConfig
 
-_LABEL_KEY = r"^[a-zA-Z0-9_][a-zA-Z0-9._-]{2,64}$"
-_LABEL_VALUE = r"^[a-zA-Z0-9._-]{1,256}$"
+LABEL_KEY = r"^[a-zA-Z0-9_][a-zA-Z0-9._-]{2,64}$"
+LABEL_VALUE = r"^[a-zA-Z0-9._-]{1,256}$"
 _MOST_LABELS = 32
 _NFS_REQUIRED = ("name", "mount_path", "server", "path")
 
@@ -58,11 +58,11 @@ def _runner_rules(config: Config, runner: RunnerConfig, path: Path) -> Iterator[
 
 def _labels(labels: dict[str, str], path: Path) -> Iterator[Problem]:
     for key, value in labels.items():
-        if not _matches(_LABEL_KEY, key):
-            yield Problem(path=(*path, key), message=f'invalid label key, doesn\'t match "{_LABEL_KEY}": {_plain(key)}')
-        if not _matches(_LABEL_VALUE, value):
+        if not _matches(LABEL_KEY, key):
+            yield Problem(path=(*path, key), message=f'invalid label key, doesn\'t match "{LABEL_KEY}": {_plain(key)}')
+        if not _matches(LABEL_VALUE, value):
             yield Problem(
-                path=(*path, key), message=f'invalid label value, doesn\'t match "{_LABEL_VALUE}": {_plain(value)}'
+                path=(*path, key), message=f'invalid label value, doesn\'t match "{LABEL_VALUE}": {_plain(value)}'
             )
 
 
