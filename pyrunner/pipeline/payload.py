@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyrunner.api.wire import (
     Artifact,
@@ -65,8 +65,7 @@ def job_payload(
     job_id: int,
     token: str,
     dependencies: Sequence[Dependency] = (),
-    *,
-    started_at: str = "",
+    moment: Mapping[str, str] | None = None,
 ) -> JobResponse:
     """The payload of one try of `job`.
 
@@ -74,10 +73,10 @@ def job_payload(
         job_id: number of this try.
         token: the job's token for API and git.
         dependencies: the tries whose archives it downloads; the server fills in their files.
-        started_at: now, ISO 8601.
+        moment: variables that are known only now, such as those of the runner.
     """
     timeout = job.timeout or context.timeout
-    variables = job_variables(job, context, job_id, token, started_at=started_at)
+    variables = job_variables(job, context, job_id, token, moment)
     return JobResponse(
         id=job_id,
         token=token,

@@ -70,12 +70,16 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "-", text.lower())[:63].strip("-")
 
 
-def job_variables(job: Job, context: RunContext, job_id: int, token: str, *, started_at: str = "") -> list[JobVariable]:
-    """All variables of `job` in order, later ones win, nested references resolved (see `resolve_nested`)."""
+def job_variables(
+    job: Job, context: RunContext, job_id: int, token: str, moment: Mapping[str, str] | None = None
+) -> list[JobVariable]:
+    """All variables of `job` in order, later ones win, nested references resolved (see `resolve_nested`).
+
+    `moment` holds what is known only when the job is handed out, such as the runner.
+    """
     found = [JobVariable(key=key, value=value, public=True) for key, value in _run_values(context).items()]
     found += [JobVariable(key=key, value=value, public=True) for key, value in _job_values(job, job_id).items()]
-    if started_at:
-        found.append(JobVariable(key="CI_JOB_STARTED_AT", value=started_at, public=True))
+    found += [JobVariable(key=key, value=value, public=True) for key, value in (moment or {}).items()]
     found += [
         JobVariable(key="CI_JOB_TOKEN", value=token, masked=True),
         JobVariable(key="CI_REPOSITORY_URL", value=repository_url(context, token)),

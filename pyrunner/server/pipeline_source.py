@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -109,7 +110,7 @@ class PipelineSource:
                 job = self._graph.jobs[name]
                 if _accepts(runner, job, context):
                     self._ready.remove(name)
-                    return self._hand_out(job, context)
+                    return self._hand_out(job, context, runner)
         return None
 
     def started(self, job_id: int) -> None:
@@ -136,13 +137,12 @@ class PipelineSource:
 
     # --- inside -----------------------------------------------------------------------------------------------
 
-    def _hand_out(self, job: Job, context: RunContext) -> JobResponse:
+    def _hand_out(self, job: Job, context: RunContext, runner: RunnerIdentity) -> JobResponse:
         number = next(self._ids)
-        self._open[number] = self._graph.jobs[job.name].name
+        self._open[number] = job.name
         self._latest[job.name] = number
         token = new_job_token()
-        started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        return job_payload(job, context, number, token, self._dependencies(job), started_at=started)
+        return job_payload(job, context, number, token, self._dependencies(job), _moment(runner))
 
     def _dependencies(self, job: Job) -> list[Dependency]:
         """Earlier tries whose archives the job downloads; the server adds their files and tokens."""
@@ -195,6 +195,15 @@ class PipelineSource:
             verdict=self._verdicts.get(name),
             forgiven=self._schedule.forgiven(name),
         )
+
+
+def _moment(runner: RunnerIdentity) -> dict[str, str]:
+    return {
+        "CI_JOB_STARTED_AT": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "CI_RUNNER_ID": str(runner.id),
+        "CI_RUNNER_DESCRIPTION": runner.description,
+        "CI_RUNNER_TAGS": json.dumps(sorted(runner.tags)),
+    }
 
 
 def _accepts(runner: RunnerIdentity, job: Job, context: RunContext) -> bool:
