@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from enum import Enum, auto
 
 from pyrunner.api.outcomes import JobAnswer
 from pyrunner.base.cancel import CancelToken
@@ -18,6 +19,16 @@ from pyrunner.manager.ledger import Ledger
 log = logging.getLogger(__name__)
 
 _NOTHING = object()
+
+
+class Polled(Enum):
+    """What came of polling a runner."""
+
+    #: There was a job, and it has been dealt with.
+    JOB = auto()
+    NOTHING = auto()
+    #: The server refuses this runner, or it cannot be used at all.
+    UNHEALTHY = auto()
 
 
 class Poller:
@@ -49,28 +60,28 @@ class Poller:
         self._again = again
         self._max_builds = max_builds
 
-    def poll(self, entry: Entry) -> bool:
-        """Ask for a job and run it to its end; whether there was one."""
+    def poll(self, entry: Entry) -> Polled:
+        """Ask for a job and run it to its end."""
         if entry.provider is None:
             log.error(
                 f'Executor "{entry.config.executor}" is not known; marking Runner as unhealthy',
                 extra={**entry.log_fields, "action": "unknown_executor"},
             )
             self._record(entry, healthy=False)
-            return False
+            return Polled.UNHEALTHY
         if not self._ledger.acquire_build(entry):
             log.debug("Failed to request job: runner limit met", extra=entry.log_fields)
-            return False
+            return Polled.NOTHING
         try:
             return self._request_and_run(entry)
         finally:
             if self._ledger.release_build(entry) and not entry.config.strict_check_interval:
                 self._again(entry)
 
-    def _request_and_run(self, entry: Entry) -> bool:
+    def _request_and_run(self, entry: Entry) -> Polled:
         if not self._ledger.acquire_request(entry):
             log.debug("Failed to request job: runner requestConcurrency meet", extra=entry.log_fields)
-            return False
+            return Polled.NOTHING
         provider = entry.provider
         assert provider is not None  # noqa: S101 - `poll` has checked
         answer, data = JobAnswer(), _NOTHING
@@ -79,7 +90,7 @@ class Poller:
                 data = provider.acquire(entry.config)
             except (NoCapacityError, PyrunnerError, OSError) as error:
                 log.debug("Failed to request job: no free executor", extra={**entry.log_fields, "error": str(error)})
-                return False
+                return Polled.NOTHING
             answer = entry.client.request_job(entry.request, self._requests)
         finally:
             self._ledger.release_request(entry, received=answer.job is not None, retried=answer.retried)
@@ -88,12 +99,12 @@ class Poller:
         if not answer.cancelled:
             self._record(entry, healthy=answer.healthy)
         if answer.job is None:
-            return False
+            return Polled.NOTHING if answer.healthy else Polled.UNHEALTHY
         try:
             self._run(entry, answer, data)
         finally:
             provider.release(entry.config, data)
-        return True
+        return Polled.JOB
 
     def _run(self, entry: Entry, answer: JobAnswer, data: object) -> None:
         if not entry.config.strict_check_interval:

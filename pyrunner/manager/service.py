@@ -13,6 +13,7 @@ from pyrunner.base.errors import PyrunnerError
 from pyrunner.base.supervisor import Supervisor
 from pyrunner.config.model import Config
 from pyrunner.executors.loader import executor_provider
+from pyrunner.manager.advice import long_polling_issues
 from pyrunner.manager.assignment import JobOptions
 from pyrunner.manager.dispatch import Dispatch
 from pyrunner.manager.entry import Clients, Entry, FindProvider, make_entries
@@ -35,6 +36,8 @@ class ServiceOptions:
     #: Called with each config that is taken into use, before it is.
     configured: Callable[[Config], None] = lambda config: None
     find_provider: FindProvider = executor_provider
+    #: ``run --listen-address``
+    listen_address: str = ""
     watch_interval: float = WATCH_INTERVAL
 
 
@@ -92,6 +95,7 @@ class Service:
             PyrunnerError: the config cannot be used.
         """
         self._use(self._watch.first())
+        self._tell_endpoints()
         self._tell("Initializing executor providers")
         try:
             while self._shutdown.state is Process.RUNNING:
@@ -155,6 +159,8 @@ class Service:
         self._plan.reload(entries, config.effective_check_interval, time.monotonic())
         self._rotation.reload(entries if config.path else [])
         self._tell("Configuration loaded")
+        if issues := long_polling_issues(config):
+            log.warning("\n".join(issues), extra={"action": "long_polling_issues"})
 
     def _feed(self, entry: Entry) -> None:
         health = self._ledger.check_health(entry)
@@ -261,6 +267,18 @@ class Service:
                 provider.shutdown(token)
         finally:
             token.close()
+
+    def _tell_endpoints(self) -> None:
+        if self._options.listen_address or self._config.listen_address:
+            log.warning(
+                "listen_address is ignored: metrics & debug endpoints come in a later version", extra=self._counts()
+            )
+        else:
+            self._tell("listen_address not defined, metrics & debug endpoints disabled")
+        if self._config.session_server.listen_address:
+            log.warning("[session_server] is ignored: session endpoints come in a later version", extra=self._counts())
+        else:
+            self._tell("[session_server].listen_address not defined, session endpoints disabled")
 
     def _tell(self, message: str) -> None:
         log.info(message, extra=self._counts())

@@ -58,7 +58,10 @@ def _serve(call: Invocation) -> int:
     log.info("Starting multi-runner from %s...", path, extra={"builds": 0, "max_builds": 0})
     user_mode(hint=False)
     options = JobOptions(system_id=system_id(path), user=call.text("user"))
-    service = Service(lambda: load_config(path), ServiceOptions(jobs=options, configured=_configured(call)))
+    service = Service(
+        lambda: load_config(path),
+        ServiceOptions(jobs=options, configured=_configured(call), listen_address=call.text("listen-address")),
+    )
     with Signals(_handler(service), also=(signal.SIGHUP, signal.SIGUSR1)):
         return service.run()
 
@@ -84,37 +87,22 @@ def _handler(service: Service) -> Callable[[signal.Signals], None]:
 
 
 def _configured(call: Invocation) -> Callable[[Config], None]:
-    """What each loaded config changes outside the service: logging; and, once, what is not there yet."""
+    """What each loaded config changes outside the service: level and format of the log, unless flags set them."""
     import logging
 
     from pyrunner.base import logs
-
-    log = logging.getLogger(__name__)
-    told: list[bool] = []
 
     def apply(config: Config) -> None:
         root = call.root
         if not {"debug", "log-level"} & root.given and config.log_level in logs.LEVELS:
             logging.getLogger().setLevel(logs.LEVELS[config.log_level])
         if "log-format" not in root.given and config.log_format in logs.FORMATS:
-            level = logging.getLevelName(logging.getLogger().level)
-            _set_format(config.log_format, level)
-        if told:
-            return
-        told.append(True)
-        if call.text("listen-address") or config.listen_address:
-            log.warning("listen_address is ignored: metrics & debug endpoints are not available in this version")
-        else:
-            log.info("listen_address not defined, metrics & debug endpoints disabled")
-        if config.session_server.listen_address:
-            log.warning("[session_server] is ignored: session endpoints are not available in this version")
-        else:
-            log.info("[session_server].listen_address not defined, session endpoints disabled")
+            _set_format(config.log_format)
 
     return apply
 
 
-def _set_format(name: str, level: str) -> None:
+def _set_format(name: str) -> None:
     import logging
 
     from pyrunner.base import logs
@@ -170,8 +158,8 @@ COMMAND = Command(
     description="""
         Takes jobs for all [[runners]] of the config file and runs them, until it is told to stop.
 
-        SIGQUIT waits for the running jobs; SIGTERM and SIGINT abort them and wait for shutdown_timeout at most; a second
-        one leaves at once. SIGHUP, or a change of the file, loads the config again.
+        SIGQUIT waits for the running jobs; SIGTERM and SIGINT abort them and wait for shutdown_timeout at most; a
+        second one leaves at once. SIGHUP, or a change of the file, loads the config again.
     """,
     examples=[
         ("run", "take jobs as the default config file says"),
