@@ -30,12 +30,21 @@ def gzip_chunks(selection: Selection, *, level: str = "default") -> Iterator[byt
     Raises:
         ArchiveError: something else than a regular file was chosen, or a file cannot be read.
     """
-    for path, info in selection.sorted():
-        if not stat.S_ISREG(info.st_mode):
-            raise ArchiveError(f'the "{path}" is not a regular file')
-        place = os.path.join(selection.root, path)
+    files = selection.sorted()
+    for path, info in files:
+        _check_regular(path, info)
+    return _members(selection.root, files, "fast" if level == "fastest" else level)
+
+
+def _check_regular(path: str, info: os.stat_result) -> None:
+    if not stat.S_ISREG(info.st_mode):
+        raise ArchiveError(f'the "{path}" is not a regular file')
+
+
+def _members(root: str, files: list[tuple[str, os.stat_result]], level: str) -> Iterator[bytes]:
+    for path, info in files:
         try:
-            yield from _member(path, place, int(info.st_mtime), "fast" if level == "fastest" else level)
+            yield from _member(path, os.path.join(root, path), int(info.st_mtime), level)
         except OSError as error:
             raise ArchiveError(f"{path}: {error.strerror}") from error
 
@@ -79,10 +88,13 @@ def raw_chunks(selection: Selection) -> Iterator[bytes]:
     if len(files) != 1:
         raise ArchiveError("only one file can be sent as raw")
     path, info = files[0]
-    if not stat.S_ISREG(info.st_mode):
-        raise ArchiveError(f'the "{path}" is not a regular file')
+    _check_regular(path, info)
+    return _content(path, os.path.join(selection.root, path))
+
+
+def _content(path: str, place: str) -> Iterator[bytes]:
     try:
-        with open(os.path.join(selection.root, path), "rb", buffering=0) as file:
+        with open(place, "rb", buffering=0) as file:
             while data := file.read(PIECE):
                 yield data
     except OSError as error:

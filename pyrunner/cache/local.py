@@ -1,0 +1,65 @@
+"""One cache archive on the local disk and the note beside it (facts/cache-artifacts.md 1.4)."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+METADATA_NAME = "metadata.json"
+
+
+class LocalArchive:
+    """The archive file of one cache key."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    @property
+    def name(self) -> str:
+        """``cache.zip``"""
+        return os.path.basename(self.path)
+
+    def mtime(self) -> float | None:
+        """When it was made, in seconds since the epoch; None when it is not there."""
+        try:
+            return os.stat(self.path).st_mtime
+        except OSError:
+            return None
+
+    def size(self) -> int:
+        """Bytes; 0 when it is not there."""
+        try:
+            return os.stat(self.path).st_size
+        except OSError:
+            return 0
+
+    def adopt(self, alternate: str) -> bool:
+        """Take over the archive that lies under the other naming scheme, unless there is one here already."""
+        if not alternate or os.path.exists(self.path) or not os.path.isfile(alternate):
+            return False
+        os.makedirs(os.path.dirname(self.path) or ".", mode=0o700, exist_ok=True)
+        os.replace(alternate, self.path)
+        return True
+
+    def is_as_new_as(self, moment: float) -> bool:
+        """Whether it holds everything up to `moment` (seconds since the epoch)."""
+        made = self.mtime()
+        return made is not None and made >= moment
+
+    def write_metadata(self, metadata: Mapping[str, str]) -> None:
+        """Note what the archive is, for people who look at the directory; keys in lower case."""
+        import json
+
+        path = os.path.join(os.path.dirname(self.path) or ".", METADATA_NAME)
+        temporary = f"{path}.{os.getpid()}"
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o640)
+        try:
+            with open(fd, "w", encoding="utf-8") as file:
+                json.dump({key.lower(): value for key, value in metadata.items()}, file)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
