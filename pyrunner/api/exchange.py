@@ -85,6 +85,10 @@ class Response:
         """Value of a header, empty when missing."""
         return self._headers.get(name.lower(), "")
 
+    def headers(self) -> list[tuple[str, str]]:
+        """All headers in their order."""
+        return list(self._headers.items())
+
     @property
     def correlation_id(self) -> str:
         """``X-Request-Id`` of the answer, else the one that was sent."""
