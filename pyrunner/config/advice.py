@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
-
-import msgspec
 
 from pyrunner.config.decode import Path
 from pyrunner.config.feature_flags import FEATURE_FLAGS, GONE
-from pyrunner.config.keys import Field, Table, fields_of, folded_names_of
+from pyrunner.config.keys import Field, fields_of, folded_names_of
 from pyrunner.config.model import EXECUTORS, Config, RunnerConfig
 from pyrunner.config.sections import EXECUTOR_TABLES, required_tables, tables_of
+from pyrunner.config.table import Table
 
 Severity = Literal["error", "warning"]
 
 
-class Advice(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Advice:
     """One thing to say about a place."""
 
     severity: Severity

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
-
-from pyrunner.config.keys import Key, Table, camel_case
+from pyrunner.config.keys import Key, camel_case
+from pyrunner.config.table import Table, fresh
 
 
 class S3Config(Table, rename=camel_case):
@@ -75,10 +74,8 @@ class CacheConfig(Table, rename=_cache_name):
             env="CACHE_MAXIMUM_UPLOADED_ARCHIVE_SIZE",
         ),
     ] = 0
-    s3: Annotated[S3Config, Key("S3", prefix="s3", always=True)] = msgspec.field(default_factory=S3Config)
-    gcs: Annotated[GcsConfig, Key("Google Cloud Storage", prefix="gcs", always=True)] = msgspec.field(
-        default_factory=GcsConfig
-    )
-    azure: Annotated[AzureConfig, Key("Azure Blob Storage", prefix="azure", always=True)] = msgspec.field(
+    s3: Annotated[S3Config, Key("S3", prefix="s3", always=True)] = fresh(default_factory=S3Config)
+    gcs: Annotated[GcsConfig, Key("Google Cloud Storage", prefix="gcs", always=True)] = fresh(default_factory=GcsConfig)
+    azure: Annotated[AzureConfig, Key("Azure Blob Storage", prefix="azure", always=True)] = fresh(
         default_factory=AzureConfig
     )

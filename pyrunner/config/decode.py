@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
-
-import msgspec
+from typing import Any, NamedTuple, TypeVar
 
 from pyrunner.base.durations import parse_duration
-from pyrunner.config.keys import Field, Table, field_of, folded_names_of, names_of
+from pyrunner.config.keys import Field, field_of, folded_names_of, names_of
+from pyrunner.config.table import Table
 
 #: ``("runners", 0, "docker", "image")``: names as the file spells them, numbers for elements of arrays.
 Path = tuple[str | int, ...]
@@ -22,7 +21,7 @@ AnyTable = TypeVar("AnyTable", bound=Table)
 _INT64 = 2**63
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class Problem(NamedTuple):
     """A value that cannot be taken. `fix` is what would be right, as TOML, or empty; a `bare` message is known to
     users without the line and key that others get in front."""
 
@@ -32,12 +31,13 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     bare: bool = False
 
 
-class Decoded(msgspec.Struct, kw_only=True):
+class Decoded:
     """What decoding found besides the values: problems, unknown keys with their table, keys in another case."""
 
-    problems: list[Problem] = []
-    unknown: list[tuple[Path, type[Table]]] = []
-    respelled: list[tuple[Path, str]] = []
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.unknown: list[tuple[Path, type[Table]]] = []
+        self.respelled: list[tuple[Path, str]] = []
 
 
 class WrongValue(Exception):  # noqa: N818 - becomes a Problem

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pyrunner.config.keys import Key, Policies, Table
+from pyrunner.config.keys import Key, Policies
+from pyrunner.config.table import Table
 
 PULL_POLICIES = ("always", "if-not-present", "never")
 

@@ -7,15 +7,15 @@ Derived from the model: no flag is written down anywhere else, so none can be mi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from pyrunner.base.errors import UsageError
 from pyrunner.config.decode import Decoded, decode
-from pyrunner.config.keys import Field, Table, dashed, field_of, fields_of, names_of
+from pyrunner.config.keys import Field, dashed, field_of, fields_of, names_of
 from pyrunner.config.model import RunnerConfig
 from pyrunner.config.positions import dotted
+from pyrunner.config.table import Table
 
 #: kind of key → kind of flag (`pyrunner.cli.spec.KINDS`)
 _KINDS = {
@@ -35,7 +35,8 @@ _KINDS = {
 }
 
 
-class FlagKey(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FlagKey:
     """The flag of one key: `path` leads to it from a `RunnerConfig` (TOML names), `env` is empty when it has none."""
 
     name: str

@@ -17,7 +17,7 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-import msgspec
+from pyrunner.config.table import Table
 
 #: Seconds; in TOML a Go duration string, or an integer of nanoseconds.
 Duration = Annotated[float, "duration"]
@@ -126,37 +126,9 @@ _BY_TYPE: dict[object, str] = {
 }
 
 
-class Table(msgspec.Struct, kw_only=True):
-    """A table of config.toml; attributes are the keys in snake_case, in the order in which they are written."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._shown())})"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return self._shown()
-
-    def _shown(self) -> list[tuple[str, Any]]:
-        # a config ends up in logs and assertion messages: what it holds in secret must not
-        values = [(field, getattr(self, field.attribute)) for field in fields_of(type(self))]
-        return [
-            (field.attribute, Hidden() if field.key.secret else value)
-            for field, value in values
-            if value not in (None, "", 0, [], {})
-        ]
-
-
-class Hidden:
-    """Stands for a secret value in a `repr`."""
-
-    def __repr__(self) -> str:
-        return "…"
-
-
-@cache
 def names_of(table: type[Table]) -> dict[str, str]:
     """TOML name → attribute, of the keys of a table in their order (attributes that are no keys are left out)."""
-    pairs = zip(table.__struct_encode_fields__, table.__struct_fields__, strict=True)
-    return {name: attribute for name, attribute in pairs if "Key(" in _annotation(table, attribute)}
+    return table.names_
 
 
 @cache
@@ -174,9 +146,8 @@ def fields_of(table: type[Table]) -> list[Field]:
 def field_of(table: type[Table], name: str) -> Field:
     """The key `name` (as TOML spells it) of a table."""
     attribute = names_of(table)[name]
-    owner = next(base for base in table.__mro__ if attribute in base.__dict__.get("__annotations__", {}))
     # our own text; typing.get_type_hints would resolve the whole table, and import every room of it
-    annotated = eval(_annotation(table, attribute), {}, _Names(owner.__module__))  # noqa: S307
+    annotated = eval(table.__annotations__[attribute], {}, _Names(table.__module__))  # noqa: S307
     declared, key = get_args(annotated)[0], annotated.__metadata__[-1]
     alias = annotated.__metadata__[0] if len(annotated.__metadata__) > 1 else ""
     parts = get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
@@ -196,13 +167,6 @@ class _Names(dict[str, Any]):
             return getattr(self._module, name)
         except AttributeError:
             raise KeyError(name) from None
-
-
-def _annotation(table: type[Table], attribute: str) -> str:
-    for base in table.__mro__:
-        if (text := base.__dict__.get("__annotations__", {}).get(attribute)) is not None:
-            return str(text)
-    raise KeyError(attribute)
 
 
 def _kind(declared: Any) -> tuple[str, type[Table] | None]:

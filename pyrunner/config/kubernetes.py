@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
-
 from pyrunner.config.docker import PULL_POLICIES, ServiceConfig
-from pyrunner.config.keys import Duration, Key, Policies, Table
+from pyrunner.config.keys import Duration, Key, Policies
 from pyrunner.config.pods import (
     Affinity,
     ContainerLifecycle,
@@ -19,6 +17,7 @@ from pyrunner.config.pods import (
     PodSpec,
     Volumes,
 )
+from pyrunner.config.table import Table, fresh
 
 _DNS_POLICIES = ("none", "default", "cluster-first", "cluster-first-with-host-net")
 
@@ -196,26 +195,26 @@ class KubernetesConfig(Table):
     ] = ""
     pod_security_context: Annotated[
         PodSecurityContext, Key("security context of the pod", prefix="pod-security-context", always=True)
-    ] = msgspec.field(default_factory=PodSecurityContext)
+    ] = fresh(default_factory=PodSecurityContext)
     init_permissions_container_security_context: Annotated[
         ContainerSecurityContext,
         Key(
             "security context of the init container", prefix="init_permissions_container_security_context", always=True
         ),
-    ] = msgspec.field(default_factory=ContainerSecurityContext)
+    ] = fresh(default_factory=ContainerSecurityContext)
     build_container_security_context: Annotated[
         ContainerSecurityContext,
         Key("security context of the build container", prefix="build_container_security_context", always=True),
-    ] = msgspec.field(default_factory=ContainerSecurityContext)
+    ] = fresh(default_factory=ContainerSecurityContext)
     helper_container_security_context: Annotated[
         ContainerSecurityContext,
         Key("security context of the helper container", prefix="helper_container_security_context", always=True),
-    ] = msgspec.field(default_factory=ContainerSecurityContext)
+    ] = fresh(default_factory=ContainerSecurityContext)
     service_container_security_context: Annotated[
         ContainerSecurityContext,
         Key("security context of service containers", prefix="service_container_security_context", always=True),
-    ] = msgspec.field(default_factory=ContainerSecurityContext)
-    volumes: Annotated[Volumes, Key("volumes of the pod", always=True)] = msgspec.field(default_factory=Volumes)
+    ] = fresh(default_factory=ContainerSecurityContext)
+    volumes: Annotated[Volumes, Key("volumes of the pod", always=True)] = fresh(default_factory=Volumes)
     host_aliases: Annotated[
         list[HostAlias], Key("host aliases as a JSON array", flag="kubernetes-host_aliases", env="")
     ] = []
@@ -225,7 +224,7 @@ class KubernetesConfig(Table):
     suspend_pvc_size: Annotated[str, Key("default 20Gi")] = ""
     suspend_pvc_storage_class: Annotated[str, Key("storage class of suspended data")] = ""
     dns_policy: Annotated[str, Key("empty = cluster-first", choices=_DNS_POLICIES)] = ""
-    dns_config: Annotated[DnsConfig, Key("DNS of the pod", always=True)] = msgspec.field(default_factory=DnsConfig)
+    dns_config: Annotated[DnsConfig, Key("DNS of the pod", always=True)] = fresh(default_factory=DnsConfig)
     container_lifecycle: Annotated[ContainerLifecycle | None, Key("hooks of the containers")] = None
     priority_class_name: Annotated[str, Key("PriorityClass", flag="kubernetes-priority_class_name")] = ""
     pod_spec: Annotated[list[PodSpec], Key("patches of the pod")] = []

@@ -13,11 +13,12 @@ from typing import Literal
 from pyrunner.base.errors import ConfigError
 from pyrunner.config.advice import Advice, Severity, advise
 from pyrunner.config.decode import Decoded, Path, decode
-from pyrunner.config.keys import Table, fields_of, names_of
+from pyrunner.config.keys import fields_of, names_of
 from pyrunner.config.load import decoded_text, is_secret, parse_toml
 from pyrunner.config.model import Config, RunnerConfig
 from pyrunner.config.positions import Outline, dotted, outline
 from pyrunner.config.rules import broken_rules
+from pyrunner.config.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)

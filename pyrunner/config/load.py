@@ -159,7 +159,8 @@ def _shown(places: Outline, line: int, problem: Problem) -> str:
 
 def is_secret(path: Path) -> bool:
     """Whether the value at `path` must not be shown: its line stays out of messages."""
-    from pyrunner.config.keys import Table, field_of, folded_names_of
+    from pyrunner.config.keys import field_of, folded_names_of
+    from pyrunner.config.table import Table
 
     table: type[Table] | None = Config
     for part in path:

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
-
-from pyrunner.config.keys import Duration, Free, Key, Table, camel_case
+from pyrunner.config.keys import Duration, Free, Key, camel_case
+from pyrunner.config.table import Table, fresh
 
 
 class SshConfig(Table):
@@ -210,6 +209,6 @@ class ShutdownDrain(Table):
 class MachineGlobals(Table):
     """`[machine]`."""
 
-    shutdown_drain: Annotated[ShutdownDrain, Key("idle machines at the stop", always=True)] = msgspec.field(
+    shutdown_drain: Annotated[ShutdownDrain, Key("idle machines at the stop", always=True)] = fresh(
         default_factory=ShutdownDrain
     )

@@ -9,10 +9,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
-
 from pyrunner.config.cache import AzureConfig, CacheConfig, GcsConfig, S3Config
-from pyrunner.config.keys import Duration, Key, Table, dashed
+from pyrunner.config.keys import Duration, Key, dashed
+from pyrunner.config.table import Table, fresh
 
 if TYPE_CHECKING:
     from pyrunner.config.docker import DockerConfig, ServiceConfig
@@ -225,12 +224,10 @@ class RunnerConfig(Table, rename=_runner_name):
         CustomBuildDir | None, Key("build directory chosen by the job", prefix="custom_build_dir")
     ] = None
     referees: Annotated[Referees | None, Key("metrics added to the job")] = None
-    cache: Annotated[CacheConfig, Key("distributed cache", prefix="cache", always=True)] = msgspec.field(
+    cache: Annotated[CacheConfig, Key("distributed cache", prefix="cache", always=True)] = fresh(
         default_factory=CacheConfig
     )
-    artifact: Annotated[ArtifactConfig, Key("limits of artifact uploads")] = msgspec.field(
-        default_factory=ArtifactConfig
-    )
+    artifact: Annotated[ArtifactConfig, Key("limits of artifact uploads")] = fresh(default_factory=ArtifactConfig)
     feature_flags: Annotated[dict[str, bool], Key("feature flag FF_NAME:true", env="FEATURE_FLAGS")] = {}
     monitoring: Annotated[Monitoring | None, Key("thresholds of metrics")] = None
     use_slot_cgroups: Annotated[bool, Key("cgroup parents by slot")] = False
@@ -288,7 +285,7 @@ class Config(Table):
     """config.toml. `path` and `mtime` (0 = the file was not there) say where and when it was read."""
 
     listen_address: Annotated[str, Key("host:port of the metrics server; empty = off")] = ""
-    session_server: Annotated[SessionServer, Key("interactive terminals", always=True)] = msgspec.field(
+    session_server: Annotated[SessionServer, Key("interactive terminals", always=True)] = fresh(
         default_factory=SessionServer
     )
     labels: Annotated[dict[str, str], Key("default runner labels")] = {}

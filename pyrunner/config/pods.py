@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
-
-from pyrunner.config.keys import Key, Table
+from pyrunner.config.keys import Key
 from pyrunner.config.machines import AutoscalerPolicy
+from pyrunner.config.table import Table, fresh
 
 _OPERATOR = "In, NotIn, Exists, DoesNotExist, Gt or Lt"
 
@@ -105,11 +104,11 @@ class PodSecurityContext(Table):
     run_as_user: Annotated[int | None, Key("user id")] = None
     supplemental_groups: Annotated[list[int], Key("additional group ids", env="")] = []
     selinux_type: Annotated[str, Key("SELinux type", env="")] = ""
-    seccomp_profile: Annotated[SecurityProfile, Key("seccomp", prefix="seccomp_profile", always=True)] = msgspec.field(
+    seccomp_profile: Annotated[SecurityProfile, Key("seccomp", prefix="seccomp_profile", always=True)] = fresh(
         default_factory=SecurityProfile
     )
-    app_armor_profile: Annotated[SecurityProfile, Key("AppArmor", prefix="app_armor_profile", always=True)] = (
-        msgspec.field(default_factory=SecurityProfile)
+    app_armor_profile: Annotated[SecurityProfile, Key("AppArmor", prefix="app_armor_profile", always=True)] = fresh(
+        default_factory=SecurityProfile
     )
 
 
@@ -123,7 +122,7 @@ class Capabilities(Table):
 class ContainerSecurityContext(Table):
     """`[runners.kubernetes.…_container_security_context]`."""
 
-    capabilities: Annotated[Capabilities, Key("capabilities", prefix="capabilities", always=True)] = msgspec.field(
+    capabilities: Annotated[Capabilities, Key("capabilities", prefix="capabilities", always=True)] = fresh(
         default_factory=Capabilities
     )
     privileged: Annotated[bool | None, Key("privileged")] = None
@@ -134,11 +133,11 @@ class ContainerSecurityContext(Table):
     allow_privilege_escalation: Annotated[bool | None, Key("allow gaining privileges")] = None
     selinux_type: Annotated[str, Key("SELinux type", env="")] = ""
     proc_mount: Annotated[str, Key("default or unmasked")] = ""
-    seccomp_profile: Annotated[SecurityProfile, Key("seccomp", prefix="seccomp_profile", always=True)] = msgspec.field(
+    seccomp_profile: Annotated[SecurityProfile, Key("seccomp", prefix="seccomp_profile", always=True)] = fresh(
         default_factory=SecurityProfile
     )
-    app_armor_profile: Annotated[SecurityProfile, Key("AppArmor", prefix="app_armor_profile", always=True)] = (
-        msgspec.field(default_factory=SecurityProfile)
+    app_armor_profile: Annotated[SecurityProfile, Key("AppArmor", prefix="app_armor_profile", always=True)] = fresh(
+        default_factory=SecurityProfile
     )
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
-
-from pyrunner.config.keys import Duration, Key, Table
+from pyrunner.config.keys import Duration, Key
+from pyrunner.config.table import Table, fresh
 
 
 class SessionServer(Table):
@@ -57,6 +56,4 @@ class UsageLogger(Table):
 class Experimental(Table):
     """`[experimental]`."""
 
-    usage_logger: Annotated[UsageLogger, Key("job usage records", always=True)] = msgspec.field(
-        default_factory=UsageLogger
-    )
+    usage_logger: Annotated[UsageLogger, Key("job usage records", always=True)] = fresh(default_factory=UsageLogger)

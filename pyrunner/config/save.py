@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pyrunner.base.durations import format_duration
-from pyrunner.config.keys import Field, Table, fields_of
+from pyrunner.config.keys import Field, fields_of
 from pyrunner.config.model import Config, RunnerConfig
+from pyrunner.config.table import Table
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}

@@ -6,9 +6,10 @@ from typing import Any
 
 from pyrunner.base.durations import format_duration
 from pyrunner.config.feature_flags import FEATURE_FLAGS
-from pyrunner.config.keys import Field, Table, fields_of
+from pyrunner.config.keys import Field, fields_of
 from pyrunner.config.model import Config
 from pyrunner.config.rules import LABEL_KEY, LABEL_VALUE
+from pyrunner.config.table import Table
 
 _DURATION = r"^[-+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"
 _PLAIN: dict[str, dict[str, Any]] = {

@@ -6,9 +6,10 @@ import copy
 from typing import Any, TypeVar
 
 from pyrunner.base.errors import ConfigError
-from pyrunner.config.keys import Table, fields_of
+from pyrunner.config.keys import fields_of
 from pyrunner.config.load import load_config
 from pyrunner.config.model import RunnerConfig
+from pyrunner.config.table import Table
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 
