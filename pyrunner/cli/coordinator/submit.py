@@ -1,0 +1,65 @@
+"""``pyrunner coordinator submit``."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from pyrunner.base.errors import PyrunnerError, UsageError
+from pyrunner.cli.coordinator.client import CoordinatorClient, data_dir_of
+from pyrunner.cli.coordinator.table import print_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pyrunner.cli.parse import Invocation
+
+
+def submit(call: Invocation) -> int:
+    """Queue what is in a file: a job payload (JSON)."""
+    if len(call.arguments) != 1:
+        raise UsageError("which file? Give one, or - for stdin", hint=f"see: {call.program} coordinator submit --help")
+    path = call.arguments[0]
+    payload = _payload(path, _content(path))
+    tags = [*payload.pop("tags", []), *call.items("tag-list")]
+    with CoordinatorClient(data_dir_of(call)) as client:
+        job = client.call("POST", "jobs", {"payload": payload, "tags": tags})
+    if call.text("output") == "json":
+        print_json(job)
+    else:
+        sys.stdout.write(f"Job {job['id']}\n")
+    return 0
+
+
+def _content(path: str) -> bytes:
+    if path == "-":
+        return sys.stdin.buffer.read()
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _payload(path: str, content: bytes) -> dict[str, Any]:
+    """The payload, checked as a runner would read it.
+
+    Raises:
+        PyrunnerError: it is no JSON object, or a field has a wrong type.
+    """
+    import msgspec
+
+    from pyrunner.api.wire import decode_job
+
+    try:
+        payload = json.loads(content)
+    except ValueError as error:
+        raise PyrunnerError(f"{path}: not JSON: {error}") from None
+    if not isinstance(payload, dict) or not payload.get("steps"):
+        raise PyrunnerError(f"{path}: not a job: an object with steps is expected")
+    tags = payload.get("tags", [])
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise PyrunnerError(f"{path}: tags must be a list of texts")
+    try:
+        decode_job(content)
+    except msgspec.MsgspecError as error:
+        raise PyrunnerError(f"{path}: {error}") from None
+    return payload
