@@ -9,7 +9,10 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from typing import TextIO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
 
 RESET = "\x1b[0;m"
 #: Marks for levels below debug and above error that the standard library lacks.
