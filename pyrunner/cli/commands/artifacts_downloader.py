@@ -26,7 +26,7 @@ _FLAGS = (
 
 
 def _run(call: Invocation) -> int:
-    from pyrunner.helper.session import run_helper
+    from pyrunner.cli.helper_session import run_helper
 
     return run_helper(lambda: _download(call).run())
 

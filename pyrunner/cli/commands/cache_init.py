@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def _run(call: Invocation) -> int:
     from pyrunner.helper.cache_init import open_permissions
-    from pyrunner.helper.session import run_helper
+    from pyrunner.cli.helper_session import run_helper
 
     return run_helper(lambda: open_permissions(call.arguments))
 

@@ -17,7 +17,7 @@ _FLAGS = (
 
 def _run(call: Invocation) -> int:
     from pyrunner.helper.read_logs import LogReader
-    from pyrunner.helper.session import run_helper
+    from pyrunner.cli.helper_session import run_helper
 
     reader = LogReader(call.text("path"), call.number("offset"), call.seconds("wait-file-timeout"))
     return run_helper(reader.run)

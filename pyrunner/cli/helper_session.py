@@ -7,6 +7,7 @@ import os
 
 from pyrunner.base.errors import PyrunnerError
 from pyrunner.base.logs import FATAL
+from pyrunner.cli.notice import runtime_platform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def run_helper(work: Callable[[], int]) -> int:
     Helper commands log in the ``runner`` format only, so that their lines fit into the job log: that is why errors are
     logged here and not left to the program's own frame.
     """
-    say_platform()
+    runtime_platform()
     try:
         return work()
     except PyrunnerError as error:
@@ -29,24 +30,9 @@ def run_helper(work: Callable[[], int]) -> int:
         if error.hint:
             log.info("%s", error.hint)
         return error.exit_code
+    except BrokenPipeError:
+        raise
     except OSError as error:
         name = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, (str, bytes)) else ""
         log.log(FATAL, "%s%s", name, error.strerror or error)
         return 1
-
-
-def say_platform() -> None:
-    """The first line of every helper command (facts/job-lifecycle.md 5.2)."""
-    from pyrunner.base.host import goarch, goos
-    from pyrunner.base.version import GITLAB_RUNNER_VERSION, REVISION
-
-    log.info(
-        "Runtime platform",
-        extra={
-            "arch": goarch(),
-            "os": goos(),
-            "pid": os.getpid(),
-            "revision": REVISION,
-            "version": GITLAB_RUNNER_VERSION,
-        },
-    )
