@@ -13,7 +13,6 @@ that its file holds, not for all four hundred.
 from __future__ import annotations
 
 import sys
-from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -131,10 +130,15 @@ def names_of(table: type[Table]) -> dict[str, str]:
     return table.names_
 
 
-@cache
+_FOLDED: dict[type[Table], dict[str, str]] = {}
+_FIELDS: dict[tuple[type[Table], str], Field] = {}
+
+
 def folded_names_of(table: type[Table]) -> dict[str, str]:
     """Case-folded TOML name → TOML name."""
-    return {name.casefold(): name for name in names_of(table)}
+    if (known := _FOLDED.get(table)) is None:
+        known = _FOLDED[table] = {name.casefold(): name for name in names_of(table)}
+    return known
 
 
 def fields_of(table: type[Table]) -> list[Field]:
@@ -142,9 +146,14 @@ def fields_of(table: type[Table]) -> list[Field]:
     return [field_of(table, name) for name in names_of(table)]
 
 
-@cache
 def field_of(table: type[Table], name: str) -> Field:
     """The key `name` (as TOML spells it) of a table."""
+    if (known := _FIELDS.get((table, name))) is None:
+        known = _FIELDS[table, name] = _resolved(table, name)
+    return known
+
+
+def _resolved(table: type[Table], name: str) -> Field:
     attribute = names_of(table)[name]
     # our own text; typing.get_type_hints would resolve the whole table, and import every room of it
     annotated = eval(table.__annotations__[attribute], {}, _Names(table.__module__))  # noqa: S307
