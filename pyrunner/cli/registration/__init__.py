@@ -1,0 +1,1 @@
+"""``register``, step by step: what to ask, which token flow, how to save and how to take it back."""
