@@ -87,7 +87,7 @@ class Assignment:
 
     def _with_trace(self, context: JobContext, trace: JobTrace, cancel: JobCancel) -> Outcome | None:
         refused = self._refusal()
-        acceptance = self._accept()
+        acceptance = self._accept(trace)
         if acceptance is Acceptance.DROP:
             return None
         if acceptance is Acceptance.CANCELED:
@@ -112,9 +112,11 @@ class Assignment:
             return error
         return None
 
-    def _accept(self) -> Acceptance:
+    def _accept(self, trace: JobTrace) -> Acceptance:
         update = commit_update(self._job, self._entry.info)
-        return decide(self._entry.client.update_job(self._job.id, update, self._stop))
+        answer = self._entry.client.update_job(self._job.id, update, self._stop)
+        trace.heard(answer)
+        return decide(answer)
 
     def _give_up(self, error: OSError) -> None:
         log.error(

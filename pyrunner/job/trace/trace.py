@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from pyrunner.api.outcomes import UpdateAnswer
 from pyrunner.api.wire import Info
 from pyrunner.base.cancel import CancelToken
 from pyrunner.base.supervisor import Supervisor
@@ -114,6 +115,10 @@ class JobTrace:
         if self._delivery is not None and self._sender is None:
             self._sender = Sender(self._delivery, self._progress, abort, cancel)
             self._supervisor.start("sender", self._sender.run)
+
+    def heard(self, answer: UpdateAnswer) -> None:
+        """Take over the update interval that the server asks for in its answer to another update of this job."""
+        self._progress.heard(answer)
 
     def disable_sending(self) -> None:
         """The job is not ours any more: send nothing, not even the verdict."""
