@@ -6,7 +6,7 @@ from pyrunner.pipeline.spot import Spot, suggestion
 from pyrunner.pipeline.yaml_source import Table, Value
 
 #: GitLab's limit of inheritance levels.
-MAX_LEVELS = 11
+MAX_LEVELS = 10
 
 
 def resolve_extends(root: Table) -> Table:
@@ -31,6 +31,8 @@ class _Resolver:
     def __init__(self, root: Table) -> None:
         self._root = root
         self._done: dict[str, Table] = {}
+        #: How many levels of bases an entry stands on.
+        self._levels: dict[str, int] = {}
 
     def resolve(self, name: str, above: tuple[str, ...]) -> Table:
         """Entry `name` with its bases merged in; `above` are those that extend it, outermost first."""
@@ -41,14 +43,17 @@ class _Resolver:
         bases = self._bases(name, entry)
         place = entry.places.get("extends", entry.place)
         chain = (*above, name)
-        if len(chain) > MAX_LEVELS:
-            raise place.error(f"{chain[0]}:extends: more than {MAX_LEVELS - 1} levels: {' → '.join(chain)}")
         result = Table(entry.place)
         for base in bases:
             if base in chain:
                 cycle = (*chain[chain.index(base) :], base)
                 raise place.error(f"{name}:extends: goes in a circle: {' → '.join(cycle)}")
-            result = deep_merge(result, self.resolve(base, chain))
+            if len(chain) <= 2 * MAX_LEVELS:
+                # beyond this the answer is known, and a chain as long as the file must not be followed
+                result = deep_merge(result, self.resolve(base, chain))
+        self._levels[name] = 1 + max((self._levels.get(base, MAX_LEVELS) for base in bases), default=-1)
+        if self._levels[name] > MAX_LEVELS:
+            raise place.error(f"{name}:extends: more than {MAX_LEVELS} levels of jobs that extend each other")
         own = Table(entry.place)
         own.merge(entry)
         own.pop("extends", None)

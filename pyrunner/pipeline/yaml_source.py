@@ -165,6 +165,8 @@ def _marked(error: yaml.MarkedYAMLError, path: str) -> PipelineError:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
     words = ", ".join(part for part in (error.problem, error.context) if part)
+    if error.context_mark and mark and error.context_mark.line != mark.line:
+        words += f" that begins in line {error.context_mark.line + 1}"
     return PipelineError(f"invalid YAML: {words}", path=path, line=line, column=column)
 
 
