@@ -11,8 +11,8 @@ from pyrunner.shells.writer import BOLD_GREEN, RESET, Located, ScriptWriter
 
 
 def find_step(context: ScriptContext, name: str) -> Step | None:
-    """The job's step called `name`."""
-    return next((step for step in context.job.steps if step.name == name), None)
+    """The job's step called `name`; stage names are in lower case, those of steps need not be."""
+    return next((step for step in context.job.steps if step.name.lower() == name), None)
 
 
 def step(writer: ScriptWriter, context: ScriptContext, name: str) -> bool:
