@@ -8,9 +8,8 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 
-import msgspec
-
-from pyrunner.api.wire import ArtifactsFile, JobRequest, JobResponse, JobUpdate
+from pyrunner.api.wire import JobRequest, JobResponse, JobUpdate
+from pyrunner.server.completion import complete
 from pyrunner.server.files import JobFiles
 from pyrunner.server.jobs import (
     Action,
@@ -25,11 +24,9 @@ from pyrunner.server.jobs import (
 )
 from pyrunner.server.ledger import Ledger
 from pyrunner.server.observer import Observer
-from pyrunner.server.raw_job import RawJob
 from pyrunner.server.runners import RunnerBook, RunnerRecord
 from pyrunner.server.source import JobSource
 from pyrunner.server.states import FINAL_STATES
-from pyrunner.server.tokens import new_job_token
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +80,7 @@ class Desk:
         job = self.source.take(runner.identity(request.system_id, request.info))
         if job is None:
             return None
-        self._complete(job, runner)
+        complete(job, self.book, runner.maximum_timeout)
         features = request.info.features
         record = JobRecord(
             id=job.id,
@@ -102,22 +99,6 @@ class Desk:
         if record.deadline is not None:
             self._expire_at(record.deadline)
         return job
-
-    def _complete(self, job: JobResponse, runner: RunnerRecord) -> None:
-        """Fill in what only the server knows: a missing token, dependencies' archives, the runner's time limit."""
-        if isinstance(job, RawJob):
-            return
-        job.token = job.token or new_job_token()
-        if runner.maximum_timeout > 0 and not 0 < job.runner_info.timeout <= runner.maximum_timeout:
-            job.runner_info = msgspec.structs.replace(job.runner_info, timeout=runner.maximum_timeout)
-        for dependency in job.dependencies:
-            record = self.book.find(dependency.id)
-            archive = record.artifacts.get("archive") if record else None
-            if record is None or archive is None:
-                continue
-            dependency.token = dependency.token or record.token
-            if not dependency.artifacts_file.filename:
-                dependency.artifacts_file = ArtifactsFile(filename=archive.filename, size=archive.size)
 
     def hold(self, waiter: Waiter) -> None:
         """Let a request wait for a job."""

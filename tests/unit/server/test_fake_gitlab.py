@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import subprocess
 import threading
 import time
@@ -14,39 +13,10 @@ from typing import Any
 import pytest
 
 from pyrunner.testing import faults
+from pyrunner.testing.api_caller import FEATURES, Caller
 from pyrunner.testing.fake_gitlab import FakeGitLab
 from pyrunner.testing.git_repository import GitRepository
 from pyrunner.testing.job_payload import job_payload
-
-FEATURES = {"two_phase_job_commit": True, "cancel_gracefully": True}
-
-
-class Caller:
-    """A client with one connection."""
-
-    def __init__(self, url: str, timeout: float = 10) -> None:
-        self.connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=timeout)
-
-    def __call__(
-        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
-    ) -> tuple[int, dict[str, str], bytes]:
-        content = body if isinstance(body, (bytes, type(None))) else json.dumps(body)
-        self.connection.request(method, f"/api/v4/{path}", content, headers or {})
-        response = self.connection.getresponse()
-        return (
-            response.status,
-            {key.lower(): value for key, value in response.getheaders()},
-            response.read(),
-        )
-
-    def take(self, token: str, **fields: Any) -> dict[str, Any]:
-        status, _, body = self(
-            "POST",
-            "jobs/request",
-            {"info": {"features": FEATURES}, "token": token, "system_id": "s_test", **fields},
-        )
-        assert status == 201, (status, body)
-        return dict(json.loads(body))
 
 
 @pytest.fixture
