@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 def _run(call: Invocation) -> int:
-    from pyrunner.helper.cache_init import open_permissions
     from pyrunner.cli.helper_session import run_helper
+    from pyrunner.helper.cache_init import open_permissions
 
     return run_helper(lambda: open_permissions(call.arguments))
 
