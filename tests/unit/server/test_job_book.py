@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -261,3 +261,4 @@ class BookMachine(RuleBasedStateMachine):
 
 
 TestBookMachine = BookMachine.TestCase
+TestBookMachine.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
