@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -80,6 +81,9 @@ def change_entries(
 
     The file is read anew under its lock: it may have changed while the server was asked.
     """
+    if not os.path.exists(path):
+        # opening a missing file for editing would create it
+        return 0
     with edit_config(path) as editor:
         found = [
             (index, runner) for index, runner in enumerate(editor.config.runners) if identity(runner) in identities
