@@ -12,7 +12,7 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from pyrunner.base.cancel import CancelToken
 from pyrunner.base.errors import JobFailure, SystemFailure
 
 #: Signals that Python ignores and that a child must not inherit as ignored.
-_RESTORED_SIGNALS = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ", "SIGXFZ") if hasattr(signal, name)]
+_RESTORED_SIGNALS = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
 #: Longest pause between two looks at what is left of a cancelled group, seconds.
 _LONGEST_STRAGGLER_PAUSE = 0.5
 
@@ -106,8 +106,9 @@ class Wake:
 class ProcessGroup:
     """A started leader with its group; `wait` must be called exactly once."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, *, exit_code: Callable[[], int | None] | None = None) -> None:
         self.pid = pid
+        self._exit_code = exit_code
         self._pidfd = os.pidfd_open(pid)
         self._level = 0
         self._deadline: float | None = None
@@ -137,14 +138,24 @@ class ProcessGroup:
             ) from error
         return cls(pid)
 
-    def wait(self, output: Output, token: CancelToken, grace: GracePeriods = GracePeriods()) -> None:  # noqa: B008
+    @classmethod
+    def adopt(cls, pid: int, exit_code: Callable[[], int | None]) -> ProcessGroup:
+        """The group of a leader that an earlier process has started; `exit_code` finds out how it ended.
+
+        Raises:
+            ProcessLookupError: it has ended already.
+        """
+        return cls(pid, exit_code=exit_code)
+
+    def wait(self, output: Output, token: CancelToken, grace: GracePeriods | None = None) -> None:
         """Pass output on until the leader ends.
 
         Raises:
             JobFailure: it ended with another code than 0.
-            SystemFailure: it survived every signal.
+            SystemFailure: it survived every signal, or its output or end got lost.
             BaseException: the token's cause, when cancelled; the group is gone by then.
         """
+        grace = grace or GracePeriods()
         wake = Wake()
         detach = token.on_cancel(wake.set)
         try:
@@ -152,15 +163,31 @@ class ProcessGroup:
             output.finish()
             if self._level:
                 self._end_stragglers(output, grace)
+        except BaseException:
+            # Nobody will look after these processes any more.
+            self._signal(signal.SIGKILL)
+            self._gone_within(0 if self._level > 1 else grace.kill)
+            raise
         finally:
             detach()
             wake.close()
             os.close(self._pidfd)
-        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            code = self._reap()
         if self._level:
             token.raise_if_cancelled()
-        if code:
-            raise failure(code)
+        check_exit_code(code)
+
+    def _gone_within(self, seconds: float) -> None:
+        poller = select.poll()
+        poller.register(self._pidfd, select.POLLIN)
+        poller.poll(int(seconds * 1000))
+
+    def _reap(self) -> int | None:
+        """Exit code, negative for a signal; None when it is unknown or the leader still lives."""
+        if self._exit_code is not None:
+            return self._exit_code()
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        return os.waitstatus_to_exitcode(status) if pid else None
 
     def _loop(self, output: Output, token: CancelToken, wake: Wake, grace: GracePeriods) -> None:
         poller = select.poll()
@@ -229,6 +256,19 @@ class ProcessGroup:
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_STRAGGLER_PAUSE)
             output.finish()
+
+
+def check_exit_code(code: int | None) -> None:
+    """Tell a script's end.
+
+    Raises:
+        JobFailure: `code` is another than 0.
+        SystemFailure: it is unknown.
+    """
+    if code is None:
+        raise SystemFailure("the script's processes are gone without an exit code", reason="runner_system_failure")
+    if code:
+        raise failure(code)
 
 
 def failure(code: int) -> JobFailure:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import shutil
 import tempfile
 from collections.abc import Iterator
 
 from pyrunner.base.errors import SystemFailure
 from pyrunner.executors.abstract import AbstractExecutor, ExecutorOptions
+from pyrunner.executors.log_output import LogOutput
 from pyrunner.executors.pipe import PipeOutput
 from pyrunner.executors.process import GracePeriods, ProcessGroup
 from pyrunner.executors.protocol import Environment, ExecutorCommand, ExecutorStage, PrepareOptions
 from pyrunner.executors.shell.directories import check_program, check_user, runner_command, usable_directory
+from pyrunner.executors.shell.durable import DurableStages
 from pyrunner.shells.loader import shell
 from pyrunner.shells.protocol import ShellCommandLine, ShellType
 
@@ -32,14 +35,16 @@ class ShellExecutor(AbstractExecutor):
     """Implements `Executor` with process groups (facts/executors.md section 2).
 
     The script comes from an unnamed file in memory, so its secrets are neither on a disk nor in an argument, and a
-    script of any size cannot block on a pipe that nobody reads.
+    script of any size cannot block on a pipe that nobody reads. Output comes through a pipe of the job, or, when the
+    options name a state directory, through a log in it: then a later process can `resume` the stage.
     """
 
     def __init__(self, grace: GracePeriods | None = None) -> None:
         super().__init__(DEFAULTS)
         self._grace = grace or GracePeriods()
-        self._output: PipeOutput | None = None
+        self._output: PipeOutput | LogOutput | None = None
         self._command_line: ShellCommandLine | None = None
+        self._state: DurableStages | None = None
 
     def prepare(self, options: PrepareOptions) -> Environment:
         """Check shell, user and directories, and say which shell it is."""
@@ -50,6 +55,8 @@ class ShellExecutor(AbstractExecutor):
             check_user(options.user)
         self._command_line = shell(self.shell_name).command_line(self.defaults.shell_type, options.user)
         check_program(self._command_line.arguments[0])
+        if options.state_dir:
+            self._state = DurableStages(options.state_dir)
         builds_dir = usable_directory("builds_dir", environment.builds_dir, options.user)
         cache_dir = os.path.abspath(environment.cache_dir)
         if options.job.cache:
@@ -67,19 +74,46 @@ class ShellExecutor(AbstractExecutor):
             raise SystemFailure("the executor is used before it is prepared")
         command.token.raise_if_cancelled()
         self.set_current_stage(ExecutorStage.RUN)
-        if self._output is None:
-            self._output = PipeOutput()
-        self._output.direct(command.trace)
+        output = self._open_output()
+        output.direct(command.trace)
         with _script_input(self._command_line, command.script) as (arguments, stdin):
-            group = ProcessGroup.start(arguments, stdin=stdin, output=self._output.writer, environment=os.environ)
-            group.wait(self._output, command.token, self._grace)
+            if self._state is not None:
+                arguments = self._state.begin(arguments)
+            group = ProcessGroup.start(arguments, stdin=stdin, output=output.writer, environment=os.environ)
+            if self._state is not None:
+                self._state.started(command.stage, group.pid)
+            group.wait(output, command.token, self._grace)
+
+    def resume(self, command: ExecutorCommand, offset: int) -> None:
+        """Go on with the stage that an earlier process has started in the same state directory.
+
+        `offset` is how far its log is already in the trace (0 or less than the stage's start: from its start). Ends
+        and raises like `run`; the command's script is not used.
+        """
+        if self._state is None:
+            raise SystemFailure("a stage can only be resumed with a state directory")
+        self.set_current_stage(ExecutorStage.RUN)
+        self._state.resume(command, offset, self._grace)
+
+    @property
+    def log_offset(self) -> int:
+        """How far the log in the state directory has been passed on; 0 without one."""
+        return self._output.offset if isinstance(self._output, LogOutput) else 0
 
     def cleanup(self) -> None:
-        """Release the pipe."""
+        """Release the output; the state directory belongs to whoever named it."""
         super().cleanup()
         if self._output is not None:
             self._output.close()
             self._output = None
+
+    def _open_output(self) -> PipeOutput | LogOutput:
+        if self._output is None:
+            self._output = PipeOutput() if self._state is None else self._state.open_output()
+            if self.options.user:
+                # Or the script's ``>/dev/stderr`` were refused.
+                os.fchown(self._output.writer, pwd.getpwnam(self.options.user).pw_uid, -1)
+        return self._output
 
 
 @contextlib.contextmanager
