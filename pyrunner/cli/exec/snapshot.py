@@ -1,7 +1,8 @@
 """The work tree as it is, uncommitted and untracked files included, as a commit in a bare repository of our own.
 
 The user's repository is only read: git writes new objects to the bare repository, which borrows all others from the
-user's (alternates), and works on a copy of the index. A work tree without changes gives the commit that is checked out.
+user's (alternates), and works on a copy of the index. (The time of an object file is all that git may renew, when it
+would have written the same object.) A work tree without changes gives the commit that is checked out.
 """
 
 from __future__ import annotations
