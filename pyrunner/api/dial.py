@@ -128,7 +128,7 @@ def _tunnel(sock: socket.socket, target: Target, proxy: Target) -> None:
     sock.sendall(head.encode("latin-1"))
     answer = b""
     while b"\r\n\r\n" not in answer:
-        # byte by byte from the end of the headers on would be TLS data; proxies send none before the client speaks
+        # nothing can follow the headers: in TLS the client speaks first
         piece = sock.recv(4096)
         answer += piece
         if not piece or len(answer) > _ANSWER_LIMIT:

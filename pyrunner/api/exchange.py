@@ -144,7 +144,7 @@ class Exchange:
             sock = connection.sock or dial(target, proxy, self._context, self._timeouts, connection.watch)
             connection.watch(sock)
             answer = Answer(sock)
-            sent = _send(connection, sock, _head(outgoing, target, proxy), outgoing, self._timeouts)
+            sent = _send(connection, sock, _head(outgoing, target, proxy), outgoing, self._timeouts.header, deadline)
             answer.read_head(outgoing.method, self._timeouts.header)
             response = _read(answer, outgoing, sock, deadline)
         except (OSError, ProtocolError, zlib.error, ValueError, TransportError) as error:
@@ -191,12 +191,14 @@ def _has_length(outgoing: Outgoing) -> bool:
     return "Content-Length" in outgoing.headers
 
 
-def _send(connection: Connection, sock: socket.socket, head: bytes, outgoing: Outgoing, timeouts: Timeouts) -> bool:
+def _send(
+    connection: Connection, sock: socket.socket, head: bytes, outgoing: Outgoing, timeout: float, deadline: float
+) -> bool:
     """Send everything; False when the server answered (or hung up) before the end of the body."""
     body = outgoing.body
-    sock.settimeout(timeouts.header)
+    sock.settimeout(timeout)
     if callable(body):
-        return _send_pieces(connection, sock, head, body(), chunked=not _has_length(outgoing))
+        return _send_pieces(connection, sock, head, _in_time(body(), deadline), chunked=not _has_length(outgoing))
     if body is None or len(body) <= _SMALL:
         sock.sendall(head + body if body else head)
         return True
@@ -211,6 +213,13 @@ def _send(connection: Connection, sock: socket.socket, head: bytes, outgoing: Ou
     return True
 
 
+def _in_time(pieces: Iterable[Piece], deadline: float) -> Iterable[Piece]:
+    for piece in pieces:
+        if time.monotonic() > deadline:
+            raise TimeoutError("timed out")
+        yield piece
+
+
 def _send_pieces(
     connection: Connection, sock: socket.socket, head: bytes, pieces: Iterable[Piece], *, chunked: bool
 ) -> bool:
@@ -218,6 +227,7 @@ def _send_pieces(
     sock.sendall(head)
     end = b""
     for piece in pieces:
+        # an empty chunk would end the body
         if not len(piece):
             continue
         # over TLS a waiting byte may be a session ticket, so only a failed send tells there

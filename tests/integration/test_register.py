@@ -326,6 +326,14 @@ def test_a_server_that_cannot_be_reached(config: Path, run: Run, url: str, said:
         assert not config.exists()
 
 
+def test_a_server_that_redirects_says_so(gitlab: FakeGitLab, config: Path, run: Run) -> None:
+    gitlab.inject("POST", "/runners", status(301, headers={"location": "/somewhere"}))
+    outcome = run("register", "-n", "--url", gitlab.url, "-r", gitlab.registration_token, "--executor", "shell")
+    assert outcome.code == 1
+    assert "the server redirects: give the URL that it redirects to as --url" in outcome.text
+    assert not config.exists()
+
+
 def test_an_answer_without_a_runner_id_is_refused(gitlab: FakeGitLab, config: Path, run: Run) -> None:
     gitlab.inject("POST", "/runners", status(200, body=b'{"id": 0}'))
     outcome = run("register", "-n", "--url", gitlab.url, "--token", "glrt-x", "--executor", "shell")

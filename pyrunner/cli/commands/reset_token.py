@@ -35,7 +35,7 @@ def run(call: Invocation) -> int:
             try:
                 _reset(config, runner, call.text("pat"))
             except PyrunnerError as error:
-                log.error("%s", error, extra={"name_of_runner": runner.name})  # noqa: TRY400
+                log.error("%s", error, extra={"runner": runner.short_token, "runner_name": runner.name})  # noqa: TRY400
     else:
         _reset(config, _selected(call, config), call.text("pat"))
     log.info("Updated")

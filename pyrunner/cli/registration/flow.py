@@ -193,6 +193,9 @@ def _advice(status: int, failure: str) -> str:
     """What to look at, behind what the server (or the network) said."""
     if status in (CLIENT_ERROR, NO_ANSWER):
         return f"{failure}\n  check --url, the network, proxies in the environment and --tls-ca-file"
+    if failure.startswith("GET "):
+        # a POST that was answered with 301 or 302 is followed as GET, which no longer says anything
+        return f"{failure}\n  the server redirects: give the URL that it redirects to as --url"
     if status in (401, 403):
         return f"{failure}\n  check that the token is of this server, complete, and not expired or revoked"
     if status in (404, 405):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import socket
 import threading
 import time
@@ -185,6 +186,12 @@ def test_an_answer_that_never_ends_runs_into_the_total_timeout(server: Server) -
     server.script(drip)
     with pytest.raises(TransportError, match="timed out"):
         HttpClient(timeouts=Timeouts(total=0.1)).request("GET", server.url)
+
+
+def test_an_upload_that_never_ends_runs_into_the_total_timeout(server: Server) -> None:
+    server.script(reply(201))
+    with pytest.raises(TransportError, match="timed out"):
+        HttpClient(timeouts=Timeouts(total=0.05)).request("POST", server.url, {}, lambda: itertools.repeat(b"x" * 1000))
 
 
 def test_nobody_listens(client: HttpClient) -> None:
