@@ -24,9 +24,9 @@ def make_tree(root: Path) -> None:
     (root / "a/one").write_bytes(b"x")
     (root / "a/secret").write_bytes(b"s" * 100)
     (root / "a/secret").chmod(0o400)
-    (root / "a/noise").write_bytes(random.Random(1).randbytes(5000))
+    (root / "a/noise").write_bytes(random.Random(1).randbytes(5000))  # noqa: S311
     (root / "large.txt").write_bytes(b"all work and no play\n" * 250_000)
-    (root / "large.bin").write_bytes(random.Random(2).randbytes(3_500_001))
+    (root / "large.bin").write_bytes(random.Random(2).randbytes(3_500_001))  # noqa: S311
     (root / ("long" * 60)).write_bytes(b"long")
     (root / "näme €").write_bytes(b"utf-8")
     with open(os.path.join(os.fsencode(root), b"not utf-8 \xff\xfe"), "wb") as file:

@@ -67,8 +67,8 @@ def test_no_input_breaks_it(text: str) -> None:
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="no sh")
 def test_the_operators_agree_with_sh() -> None:
-    words = [f"${{{name}{operator}}}" for name in ("NAME", "EMPTY", "MISSING", "PATH_")
-             for operator in ("", ":-d", "-d", ":+d", "+d", ":=d", "=d", "%.*", "%%.*", "#*/", "##*/", "%x", "#[av]")]  # fmt: skip
+    operators = ["", ":-d", "-d", ":+d", "+d", ":=d", "=d", "%.*", "%%.*", "#*/", "##*/", "%x", "#[av]"]
+    words = [f"${{{name}{operator}}}" for name in ("NAME", "EMPTY", "MISSING", "PATH_") for operator in operators]
     script = "\n".join(f"(printf '%s\\n' \"{word}\")" for word in words)
     done = subprocess.run(["sh", "-c", script], env=ENVIRONMENT, capture_output=True, text=True, check=True)
     assert [expand(word, ENVIRONMENT) for word in words] == done.stdout.splitlines()
