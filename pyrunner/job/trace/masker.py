@@ -173,14 +173,17 @@ class RunFilter:
 
     def flush(self) -> bytes:
         """The rest, at the end of the stream."""
-        rest, self._held, self._in_run = self._held, b"", False
+        rest = self._replace(self._held, len(self._held)) if self._held else b""
+        self._in_run = False
         return rest
 
     def _replace(self, buffer: bytes, until: int) -> bytes:
+        final = until == len(buffer)
         parts: list[bytes] = []
         end = 0
         for match in self._rule.pattern.finditer(buffer):
-            if match.start() >= until:
+            # At `until` itself a match is certain: shorter heads come first, what may still grow there is longer.
+            if match.start() > until:
                 break
             parts += (buffer[end : match.end(1)], MASK)
             end = match.end()
@@ -188,7 +191,7 @@ class RunFilter:
             if end > until:
                 until = self._rule.pending(buffer, end)
         parts.append(buffer[end:until])
-        self._held = buffer[until:]
+        self._held = b"" if final else buffer[until:]
         return b"".join(parts)
 
 

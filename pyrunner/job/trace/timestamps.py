@@ -14,10 +14,10 @@ class Stamper:
     """Prefixes each line of one stream with 32 bytes: time, stream, and whether it continues the entry before.
 
     `stream` is two hex digits and ``O`` or ``E``, e.g. ``01O``. All lines of one piece get the same time: one look at
-    the clock and one replacement in C per piece. `clock` gives seconds since the epoch.
+    the clock and one replacement in C per piece. `clock` gives nanoseconds since the epoch.
     """
 
-    def __init__(self, stream: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, stream: str, clock: Callable[[], int] = time.time_ns) -> None:
         self._stream = stream.encode()
         self._clock = clock
         self._second = -1
@@ -59,11 +59,11 @@ class Stamper:
         return b"+" if self._continued else b" "
 
     def _head(self) -> bytes:
-        second, fraction = divmod(self._clock(), 1)
+        second, rest = divmod(self._clock(), 1_000_000_000)
         if second != self._second:
-            self._second = int(second)
+            self._second = second
             self._date = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-        return f"{self._date}.{int(fraction * 1e6):06d}Z ".encode() + self._stream
+        return f"{self._date}.{rest // 1000:06d}Z ".encode() + self._stream
 
 
 class Utf8Repair:
