@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from pyrunner.base.errors import PyrunnerError
 from pyrunner.server.app import EmbeddedServer, ServerSettings
 from pyrunner.server.database import Database
-from pyrunner.server.queue_source import QueueSource
+from pyrunner.server.pipeline_queue import PipelineQueue
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -48,7 +48,7 @@ class Coordinator:
         git_root = self._data_dir / "git"
         git_root.mkdir(mode=0o700, exist_ok=True)
         self._database = Database(self._data_dir / "coordinator.sqlite")
-        self.queue = QueueSource(self._database)
+        self.queue = PipelineQueue(self._database)
         self.registration_token = kept_token(self._data_dir / REGISTRATION_TOKEN_FILE)
         self.admin_token = kept_token(self._data_dir / ADMIN_TOKEN_FILE)
         self.server = EmbeddedServer(

@@ -22,6 +22,7 @@ _VERSION = 1
 _SCHEMA = """
 CREATE TABLE queue (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
+    pipeline_id INTEGER NOT NULL,
     name TEXT NOT NULL,
     tags TEXT NOT NULL,
     payload BLOB NOT NULL,
@@ -29,6 +30,13 @@ CREATE TABLE queue (
     created_at REAL NOT NULL
 );
 CREATE INDEX queue_pending ON queue (id) WHERE state = 'pending';
+CREATE INDEX queue_pipeline ON queue (pipeline_id, id);
+CREATE TABLE pipelines (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    definition BLOB NOT NULL,
+    state TEXT NOT NULL,
+    created_at REAL NOT NULL
+);
 CREATE TABLE jobs (id INTEGER PRIMARY KEY, state TEXT NOT NULL, record BLOB NOT NULL);
 CREATE TABLE runners (id INTEGER PRIMARY KEY, record BLOB NOT NULL);
 """

@@ -15,6 +15,7 @@ def describe_job(job: QueuedJob, record: JobRecord | None) -> dict[str, Any]:
     verdict = taken.verdict if taken else None
     return {
         "id": job.id,
+        "pipeline_id": job.pipeline_id,
         "name": job.name,
         "state": taken.state.value if taken else job.state,
         "tags": job.tags,

@@ -21,11 +21,19 @@ TOKEN_PLACEHOLDER = "@JOB_TOKEN@"  # noqa: S105 - not a secret
 ID_PLACEHOLDER = "@JOB_ID@"
 
 
+_QUEUED = "SELECT id, pipeline_id, name, tags, state, created_at FROM queue"
+
+
 @dataclass(frozen=True, kw_only=True)
 class QueuedJob:
-    """One row of the queue; `state` is ``pending``, ``taken``, ``done`` or ``canceled`` (before a runner took it)."""
+    """One row of the queue.
+
+    `pipeline_id` is 0 for a job by itself; `state` is ``pending``, ``taken``, ``done`` or ``canceled`` (before a runner
+    took it).
+    """
 
     id: int
+    pipeline_id: int
     name: str
     tags: list[str]
     state: str
@@ -62,17 +70,35 @@ class QueueSource:
         name = str(info.get("name", "")) if isinstance(info, Mapping) else ""
         number = content.get("id")
         wanted = number if isinstance(number, int) and number > 0 else None
-        labels = list(tags)
         with self._lock:
             if wanted and self._database.query("SELECT 1 FROM queue WHERE id = ?", (wanted,)):
                 raise ValueError(f"there is a job with id {wanted}")
-            job_id = self._database.change(
-                "INSERT INTO queue (id, name, tags, payload, state, created_at) VALUES (?, ?, ?, ?, 'pending', ?)",
-                (wanted, name, msgspec.json.encode(labels), msgspec.json.encode(content), time.time()),
-            )
-            self._pending[job_id] = frozenset(labels)
+            job_id = self._insert(wanted, name, content, list(tags))
         self._notify()
         return job_id
+
+    def submit_built(
+        self, name: str, build: Callable[[int], Mapping[str, Any]], *, tags: Iterable[str], pipeline_id: int
+    ) -> int:
+        """Queue a job of a pipeline whose payload depends on its id: `build` makes it; returns the id."""
+        with self._lock:
+            rows = self._database.query("SELECT seq FROM sqlite_sequence WHERE name = 'queue'")
+            job_id = (rows[0][0] if rows else 0) + 1
+            content = {key: value for key, value in build(job_id).items() if key not in ("id", "token")}
+            self._insert(job_id, name, content, list(tags), pipeline_id)
+        self._notify()
+        return job_id
+
+    def _insert(
+        self, job_id: int | None, name: str, content: dict[str, Any], tags: list[str], pipeline_id: int = 0
+    ) -> int:
+        number = self._database.change(
+            "INSERT INTO queue (id, pipeline_id, name, tags, payload, state, created_at)"
+            " VALUES (?, ?, ?, ?, ?, 'pending', ?)",
+            (job_id, pipeline_id, name, msgspec.json.encode(tags), msgspec.json.encode(content), time.time()),
+        )
+        self._pending[number] = frozenset(tags)
+        return number
 
     def cancel(self, job_id: int) -> bool:
         """Cancel a job that no runner has taken; whether it was one."""
@@ -84,12 +110,16 @@ class QueueSource:
 
     def jobs(self) -> list[QueuedJob]:
         """All jobs, oldest first."""
-        rows = self._database.query("SELECT id, name, tags, state, created_at FROM queue ORDER BY id")
+        return [_queued(row) for row in self._database.query(_QUEUED + " ORDER BY id")]
+
+    def jobs_of(self, pipeline_id: int) -> list[QueuedJob]:
+        """The jobs of a pipeline so far, oldest first; a job that was tried again is there more than once."""
+        rows = self._database.query(_QUEUED + " WHERE pipeline_id = ? ORDER BY id", (pipeline_id,))
         return [_queued(row) for row in rows]
 
     def job(self, job_id: int) -> QueuedJob | None:
         """One job."""
-        rows = self._database.query("SELECT id, name, tags, state, created_at FROM queue WHERE id = ?", (job_id,))
+        rows = self._database.query(_QUEUED + " WHERE id = ?", (job_id,))
         return _queued(rows[0]) if rows else None
 
     def take(self, runner: RunnerIdentity) -> JobResponse | None:
@@ -158,5 +188,12 @@ def _outgoing(job_id: int, payload: bytes) -> RawJob:
 
 
 def _queued(row: tuple[Any, ...]) -> QueuedJob:
-    job_id, name, tags, state, created_at = row
-    return QueuedJob(id=job_id, name=name, tags=msgspec.json.decode(tags), state=state, created_at=created_at)
+    job_id, pipeline_id, name, tags, state, created_at = row
+    return QueuedJob(
+        id=job_id,
+        pipeline_id=pipeline_id,
+        name=name,
+        tags=msgspec.json.decode(tags),
+        state=state,
+        created_at=created_at,
+    )

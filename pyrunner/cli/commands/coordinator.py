@@ -94,13 +94,19 @@ COMMAND = Command(
         "runner": _RUNNER,
         "submit": Command(
             "submit",
-            "Queue a job payload",
+            "Queue a pipeline or a job",
             _later("submit", "submit"),
-            flags=[_DATA_DIR, _TAGS, _OUTPUT],
-            arguments="FILE",
+            flags=[
+                _DATA_DIR,
+                Flag("variable", "list", "variable of the pipeline", metavar="K=V"),
+                Flag("tag-list", "comma", "tags of a job by itself", metavar="A,B"),
+                _OUTPUT,
+            ],
+            arguments="FILE [JOB…]",
             description=(
-                "FILE is a job payload as the runner API has it (JSON); - reads stdin. In its texts @JOB_TOKEN@ and "
-                "@JOB_ID@ are replaced when a runner takes the job."
+                "FILE is a pipeline (.yml) in a git repository, whose work tree as it is now the jobs get, or a job "
+                "payload as the runner API has it (JSON); - reads a payload from stdin. In texts of a payload "
+                "@JOB_TOKEN@ and @JOB_ID@ are replaced when a runner takes the job."
             ),
             interspersed=True,
             complete="file",

@@ -27,6 +27,7 @@ def list_jobs(call: Invocation) -> int:
     rows = [
         (
             job["id"],
+            job["pipeline_id"] or "-",
             job["name"] or "-",
             job["state"],
             job["failure_reason"] or "-",
@@ -36,7 +37,7 @@ def list_jobs(call: Invocation) -> int:
         )
         for job in jobs
     ]
-    print_table(("ID", "NAME", "STATE", "REASON", "RUNNER", "DURATION", "AGE"), rows)
+    print_table(("ID", "PIPELINE", "NAME", "STATE", "REASON", "RUNNER", "DURATION", "AGE"), rows)
     return 0
 
 

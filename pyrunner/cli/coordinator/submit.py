@@ -17,18 +17,41 @@ if TYPE_CHECKING:
 
 
 def submit(call: Invocation) -> int:
-    """Queue what is in a file: a job payload (JSON)."""
-    if len(call.arguments) != 1:
+    """Queue what is in a file: a pipeline (YAML) or a job payload (JSON)."""
+    path, *jobs = call.arguments or [""]
+    if not path:
         raise UsageError("which file? Give one, or - for stdin", hint=f"see: {call.program} coordinator submit --help")
-    path = call.arguments[0]
-    payload = _payload(path, _content(path))
-    tags = [*payload.pop("tags", []), *call.items("tag-list")]
+    content = _content(path)
     with CoordinatorClient(data_dir_of(call)) as client:
-        job = client.call("POST", "jobs", {"payload": payload, "tags": tags})
+        if path.endswith((".yml", ".yaml")):
+            return _submit_pipeline(call, client, content)
+        if jobs:
+            raise UsageError(f"{path} is one job: jobs can be chosen from a pipeline only")
+        return _submit_job(call, client, content)
+
+
+def _submit_job(call: Invocation, client: CoordinatorClient, content: bytes) -> int:
+    payload = _payload(call.arguments[0], content)
+    tags = [*payload.pop("tags", []), *call.items("tag-list")]
+    job = client.call("POST", "jobs", {"payload": payload, "tags": tags})
     if call.text("output") == "json":
         print_json(job)
     else:
         sys.stdout.write(f"Job {job['id']}\n")
+    return 0
+
+
+def _submit_pipeline(call: Invocation, client: CoordinatorClient, content: bytes) -> int:
+    from pyrunner.cli.coordinator.pipeline import make_pipeline
+
+    path, *jobs = call.arguments
+    order = make_pipeline(path, content.decode("utf-8", "replace"), jobs, client, call.items("variable"))
+    pipeline = client.call("POST", "pipelines", order)
+    if call.text("output") == "json":
+        print_json(pipeline)
+    else:
+        ready = ", ".join(f"{job['id']} ({job['name']})" for job in pipeline["jobs"])
+        sys.stdout.write(f"Pipeline {pipeline['id']}, jobs ready: {ready or 'none'}\n")
     return 0
 
 

@@ -11,12 +11,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from pyrunner.base.errors import PyrunnerError
 from pyrunner.server.desk import Desk
 from pyrunner.server.job_list import describe_job
-from pyrunner.server.queue_source import QueuedJob, QueueSource
+from pyrunner.server.pipeline_queue import PipelineQueue
+from pyrunner.server.queue_source import QueuedJob
 from pyrunner.server.routes.artifacts import file_response
 from pyrunner.server.routes.common import Refused, json_answer, read_json
 from pyrunner.server.runners import RunnerRecord
+from pyrunner.server.submit import PipelineOrder
 from pyrunner.server.tokens import same
 
 _BASE = "/api/v4/coordinator"
@@ -45,6 +48,7 @@ class NewJob(msgspec.Struct, kw_only=True):
 
 _decode_runner = msgspec.json.Decoder(NewRunner)
 _decode_job = msgspec.json.Decoder(NewJob)
+_decode_order = msgspec.json.Decoder(PipelineOrder)
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -52,9 +56,10 @@ Handler = Callable[[Request], Awaitable[Response]]
 class AdminEndpoints:
     """Everything below ``/api/v4/coordinator``."""
 
-    def __init__(self, desk: Desk, queue: QueueSource, *, admin_token: str) -> None:
+    def __init__(self, desk: Desk, source: PipelineQueue, *, admin_token: str) -> None:
         self._desk = desk
-        self._queue = queue
+        self._source = source
+        self._queue = source.queue
         self._admin_token = admin_token
 
     def routes(self) -> list[Route]:
@@ -65,6 +70,7 @@ class AdminEndpoints:
             ("DELETE", "/runners/{id:int}", self.delete_runner),
             ("GET", "/jobs", self.list_jobs),
             ("POST", "/jobs", self.submit),
+            ("POST", "/pipelines", self.submit_pipeline),
             ("GET", "/jobs/{id:int}", self.show_job),
             ("POST", "/jobs/{id:int}/cancel", self.cancel),
             ("GET", "/jobs/{id:int}/log", self.log),
@@ -113,6 +119,16 @@ class AdminEndpoints:
         job_id = self._queue.submit(asked.payload, tags=asked.tags)
         return json_answer(201, self._describe(self._known(job_id)))
 
+    async def submit_pipeline(self, request: Request) -> Response:
+        """Start a pipeline; answers with its id and the jobs that are ready."""
+        order = await read_json(request, _decode_order)
+        try:
+            pipeline_id = self._source.submit(order)
+        except (PyrunnerError, msgspec.ValidationError) as error:
+            raise Refused(400, str(error)) from None
+        jobs = [self._describe(job) for job in self._queue.jobs_of(pipeline_id)]
+        return json_answer(201, {"id": pipeline_id, "jobs": jobs})
+
     async def show_job(self, request: Request) -> Response:
         """One job."""
         return json_answer(200, self._describe(self._known(request.path_params["id"])))
@@ -121,7 +137,7 @@ class AdminEndpoints:
         """Cancel a job; 409 when it has ended already."""
         job = self._known(request.path_params["id"])
         force = request.query_params.get("force") == "true"
-        if not self._queue.cancel(job.id) and not self._desk.cancel(job.id, force=force):
+        if not self._source.cancel(job.id) and not self._desk.cancel(job.id, force=force):
             state = self._describe(job)["state"]
             raise Refused(409, f"job {job.id} is {state}")
         return json_answer(200, self._describe(self._known(job.id)))
