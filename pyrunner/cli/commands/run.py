@@ -127,6 +127,7 @@ def _add_syslog(service: str) -> None:
         PyrunnerError: there is none.
     """
     import logging
+    import socket
     from logging.handlers import SysLogHandler
 
     from pyrunner.base.errors import PyrunnerError
@@ -134,6 +135,9 @@ def _add_syslog(service: str) -> None:
 
     address = "/dev/log"
     try:
+        # the handler itself would silently do without
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+            probe.connect(address)
         handler = SysLogHandler(address=address, facility=SysLogHandler.LOG_DAEMON)
     except OSError as error:
         raise PyrunnerError(f"--syslog: cannot reach the system logger at {address}: {error.strerror}") from error
