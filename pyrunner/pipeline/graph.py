@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pyrunner.base.errors import UsageError
 from pyrunner.pipeline.job import Job, Need, Pipeline, When
@@ -74,8 +75,7 @@ def _check_circles(pipeline: Pipeline) -> None:
             todo += [(need.job, True) for need in pipeline.jobs[name].needs or () if need.job in pipeline.jobs]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Graph:
+class Graph(Struct, frozen=True, kw_only=True):
     """The jobs of one run: all of a pipeline that may run, or those chosen.
 
     `played` are the manual jobs that somebody asked for by name.

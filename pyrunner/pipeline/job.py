@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 from pyrunner.pipeline.yaml_source import Notice, Place
 
@@ -24,8 +25,7 @@ class When(StrEnum):
     NEVER = "never"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Variable:
+class Variable(Struct, frozen=True, kw_only=True):
     """One entry of ``variables``."""
 
     value: str
@@ -34,8 +34,7 @@ class Variable:
     description: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Need:
+class Need(Struct, frozen=True, kw_only=True):
     """One entry of ``needs``."""
 
     job: str
@@ -44,8 +43,7 @@ class Need:
     place: Place
 
 
-@dataclass(frozen=True, kw_only=True)
-class AllowFailure:
+class AllowFailure(Struct, frozen=True, kw_only=True):
     """``allow_failure``: always, never, or on certain exit codes."""
 
     always: bool = False
@@ -56,8 +54,7 @@ class AllowFailure:
         return self.always or exit_code in self.exit_codes
 
 
-@dataclass(frozen=True, kw_only=True)
-class Retry:
+class Retry(Struct, frozen=True, kw_only=True):
     """``retry``: how often, and after which failures."""
 
     times: int = 0
@@ -71,8 +68,7 @@ class Retry:
         return "always" in self.reasons or reason in self.reasons or exit_code in self.exit_codes
 
 
-@dataclass(frozen=True, kw_only=True)
-class Image:
+class Image(Struct, frozen=True, kw_only=True):
     """``image`` or one entry of ``services``."""
 
     name: str
@@ -84,16 +80,14 @@ class Image:
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """One kind of ``artifacts:reports``."""
 
     kind: str
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Artifacts:
+class Artifacts(Struct, frozen=True, kw_only=True):
     """``artifacts``."""
 
     name: str = ""
@@ -111,16 +105,14 @@ class Artifacts:
         return bool(self.paths) or self.untracked
 
 
-@dataclass(frozen=True, kw_only=True)
-class CacheKeyFiles:
+class CacheKeyFiles(Struct, frozen=True, kw_only=True):
     """``cache:key:files``: the key follows the content of files."""
 
     files: tuple[str, ...]
     prefix: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cache:
+class Cache(Struct, frozen=True, kw_only=True):
     """One entry of ``cache``."""
 
     key: str | CacheKeyFiles = "default"
@@ -131,8 +123,7 @@ class Cache:
     fallback_keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """One job."""
 
     name: str
@@ -165,8 +156,7 @@ class Job:
         return self.places.get(keyword, self.place)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pipeline:
+class Pipeline(Struct, frozen=True, kw_only=True):
     """The jobs of a file in order of appearance, and all stages in order, ``.pre`` and ``.post`` included."""
 
     path: str

@@ -7,8 +7,9 @@ reader, a line here, and a field in `job.Job`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Flag, auto
+
+from msgspec import Struct
 
 from pyrunner.pipeline import read_files, read_simple
 from pyrunner.pipeline.spot import Spot, suggestion
@@ -26,8 +27,7 @@ class Where(Flag):
     JOB = auto()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Keyword:
+class Keyword(Struct, frozen=True, kw_only=True):
     """One keyword; `read` is None while it is not supported."""
 
     name: str

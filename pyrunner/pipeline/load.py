@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from pyrunner.pipeline.extends import resolve_extends
 from pyrunner.pipeline.graph import check_order

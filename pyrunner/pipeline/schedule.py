@@ -7,8 +7,9 @@ decides: ``on_success`` runs after success, ``on_failure`` after a failure that 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from pyrunner.pipeline.graph import Graph
 from pyrunner.pipeline.job import Job, When
@@ -40,27 +41,23 @@ class _Before(StrEnum):
     OPEN = "open"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Begin:
+class Begin(Struct, frozen=True, kw_only=True):
     """The pipeline starts."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Started:
+class Started(Struct, frozen=True, kw_only=True):
     """A job that was pending runs."""
 
     job: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Returned:
+class Returned(Struct, frozen=True, kw_only=True):
     """A job was given to a runner that never started it."""
 
     job: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ended:
+class Ended(Struct, frozen=True, kw_only=True):
     """A job ended with `state` ``success``, ``failed`` or ``canceled``."""
 
     job: str
@@ -69,8 +66,7 @@ class Ended:
     exit_code: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cancel:
+class Cancel(Struct, frozen=True, kw_only=True):
     """Nothing more shall start."""
 
 

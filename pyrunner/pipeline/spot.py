@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
+
+from msgspec import Struct
 
 from pyrunner.base.errors import PipelineError
 from pyrunner.pipeline.yaml_source import Items, Place, Reference, Table, Value
@@ -26,8 +27,7 @@ _UNITS = {
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Spot:
+class Spot(Struct, frozen=True, kw_only=True):
     """A value, where it stands and what it is called, e.g. ``build:artifacts:when``.
 
     The reading methods raise `PipelineError` with all three.

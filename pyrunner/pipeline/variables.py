@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pyrunner.api.variables import Variables
 from pyrunner.api.wire import JobVariable
@@ -18,8 +19,7 @@ def _no_files(names: Sequence[str]) -> str:
     return ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunContext:
+class RunContext(Struct, frozen=True, kw_only=True):
     """What is the same for all jobs of one run."""
 
     #: Base URL of the server, without ``/`` at its end.

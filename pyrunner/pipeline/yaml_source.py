@@ -7,10 +7,10 @@ input says, and expand aliases without end.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import yaml
+from msgspec import Struct, field
 
 from pyrunner.base.errors import PipelineError
 from pyrunner.pipeline.scalars import TAG, converted, resolved_tag
@@ -67,8 +67,7 @@ class Items(list["Value"]):
         self.places.append(place)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reference:
+class Reference(Struct, frozen=True, kw_only=True):
     """``!reference [job, keyword, …]``, resolved after ``extends``."""
 
     keys: tuple[str, ...]
@@ -78,8 +77,7 @@ class Reference:
 Value: TypeAlias = "str | int | float | bool | None | Table | Items | Reference"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Notice:
+class Notice(Struct, frozen=True, kw_only=True):
     """Something legal that is probably not meant."""
 
     place: Place
@@ -89,8 +87,7 @@ class Notice:
         return f"{self.place.path}:{self.place.line}: {self.message}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Document:
+class Document(Struct, frozen=True, kw_only=True):
     """The content of one file."""
 
     root: Table
@@ -99,8 +96,7 @@ class Document:
     referring: bool
 
 
-@dataclass(kw_only=True)
-class _Node:
+class _Node(Struct, kw_only=True):
     """A finished value with what the limits and mapping keys need."""
 
     value: Value
@@ -112,8 +108,7 @@ class _Node:
     merges: bool = False
 
 
-@dataclass(kw_only=True)
-class _Open:
+class _Open(Struct, kw_only=True):
     """A mapping or sequence whose end has not been seen."""
 
     place: Place

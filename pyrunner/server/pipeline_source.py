@@ -7,7 +7,8 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pyrunner.api.wire import Dependency, JobResponse
 from pyrunner.pipeline.graph import Graph
@@ -28,8 +29,7 @@ from pyrunner.server.source import RunnerIdentity, Verdict
 from pyrunner.server.tokens import new_job_token
 
 
-@dataclass(frozen=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """A job has a new state; `job_id` is that of its latest try, 0 when it was never handed out."""
 
     job: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from pyrunner.pipeline.graph import Graph
 from pyrunner.pipeline.schedule import ENDED, State
@@ -10,8 +10,7 @@ from pyrunner.server.pipeline_source import Change
 from pyrunner.server.source import Verdict
 
 
-@dataclass(kw_only=True)
-class Row:
+class Row(Struct, kw_only=True):
     """One job."""
 
     job: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from pyrunner.base.errors import PyrunnerError
 
@@ -31,8 +32,7 @@ LOCAL_VARIABLES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Repository:
+class Repository(Struct, frozen=True, kw_only=True):
     """Where the parts of the user's repository are."""
 
     top: Path
@@ -42,8 +42,7 @@ class Repository:
     object_format: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Head:
+class Head(Struct, frozen=True, kw_only=True):
     """The commit that is checked out; an empty `sha` = there is none yet."""
 
     sha: str = ""
@@ -54,8 +53,7 @@ class Head:
     message: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """What the user's git configuration says that matters here."""
 
     user_name: str = ""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from pyrunner.base.errors import PipelineError, UsageError
 from pyrunner.cli.exec.git import Repository, find_repository
@@ -18,8 +19,7 @@ DEFAULT_FILE = ".gitlab-ci.yml"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """A checked request."""
 
     repository: Repository

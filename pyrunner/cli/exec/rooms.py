@@ -8,15 +8,15 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 #: So many runs of one repository can go on at once.
 _ROOMS = 64
 
 
-@dataclass(frozen=True, kw_only=True)
-class Room:
+class Room(Struct, frozen=True, kw_only=True):
     """The directories of one run; no other run uses them meanwhile."""
 
     builds: Path

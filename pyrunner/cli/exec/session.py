@@ -10,8 +10,9 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from pyrunner.base.supervisor import Supervisor
 from pyrunner.cli.exec.board import Board, Row
@@ -40,15 +41,13 @@ log = logging.getLogger(__name__)
 _SHORT = 9
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Stop:
+class _Stop(Struct, frozen=True, kw_only=True):
     """A signal asks to end."""
 
     name: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Ended:
+class _Ended(Struct, frozen=True, kw_only=True):
     """The manager has ended."""
 
 

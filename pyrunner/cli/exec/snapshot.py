@@ -11,8 +11,9 @@ import hashlib
 import os
 import shutil
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from pyrunner.cli.exec.git import (
     CONFIG_QUESTION,
@@ -35,8 +36,7 @@ _CONFIG = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, kw_only=True):
     """A commit and what is known about it."""
 
     sha: str
