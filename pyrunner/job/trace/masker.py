@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import product
 
 import ahocorasick_rs
 
@@ -30,8 +31,8 @@ MAXIMUM_PREFIXES = 15
 
 _TOKEN_RUN = rb"[0-9A-Za-z._=-]"
 _VALUE_RUN = rb"[^?&\x00-\x20\x7f]"
-#: Every URL parameter contains one of these, which are found at memory speed.
-_URL_HINTS = (b"_token=", b"x-amz-")
+#: Every URL parameter contains one of these, in some case.
+_URL_HINTS = ("_token=", "x-amz-")
 
 
 class Phrases:
@@ -235,14 +236,11 @@ class RunRule:
 def url_rule() -> RunRule:
     """Values of `URL_PARAMETERS`, in any case, behind ``?`` or ``&``."""
 
-    def probe(data: bytes) -> bool:
-        if b"=" not in data or (b"?" not in data and b"&" not in data):
-            return False
-        lower = data.lower()
-        return any(hint in lower for hint in _URL_HINTS)
-
+    # To look for all cases at once costs a tenth of lowering the text and looking for one.
+    pairs = ([{letter.lower(), letter.upper()} for letter in hint] for hint in _URL_HINTS)
+    cases = [bytes(map(ord, letters)) for choices in pairs for letters in product(*choices)]
     heads = [mark + name.encode() + b"=" for mark in (b"?", b"&") for name in URL_PARAMETERS]
-    return RunRule(heads, run=_VALUE_RUN, minimum=0, probe=probe, ignore_case=True)
+    return RunRule(heads, run=_VALUE_RUN, minimum=0, probe=_finder(cases), ignore_case=True)
 
 
 @lru_cache(maxsize=64)
@@ -250,10 +248,15 @@ def token_rule(prefixes: tuple[str, ...]) -> RunRule:
     """Whatever follows one of `prefixes`: the `MAXIMUM_PREFIXES` shortest count."""
     chosen = sorted({prefix for prefix in prefixes if prefix}, key=lambda prefix: (len(prefix), prefix))
     heads = [prefix.encode() for prefix in chosen[:MAXIMUM_PREFIXES]]
+    return RunRule(heads, run=_TOKEN_RUN, minimum=1, probe=_finder(heads))
+
+
+def _finder(needles: Sequence[bytes]) -> Callable[[bytes], bool]:
+    """Tells whether any of `needles` is in a piece."""
     search = ahocorasick_rs.BytesAhoCorasick(
-        heads, matchkind=ahocorasick_rs.MatchKind.LeftmostLongest
+        needles, matchkind=ahocorasick_rs.MatchKind.LeftmostLongest
     ).find_matches_as_indexes
-    return RunRule(heads, run=_TOKEN_RUN, minimum=1, probe=lambda data: bool(search(data)))
+    return lambda data: bool(search(data))
 
 
 class Masker:
