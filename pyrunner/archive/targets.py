@@ -43,6 +43,8 @@ class Target:
         self.root = os.path.realpath(os.fsencode(root))
         self._ours = (os.geteuid(), os.getegid()) if hasattr(os, "geteuid") else (-1, -1)
         self._safe_parents: set[bytes] = {b""}
+        self._umask = os.umask(0o077)
+        os.umask(self._umask)
 
     def check(self, entries: Iterable[Meta]) -> None:
         """Refuse a set of entries of which any would leave the target, or that contradict each other.
@@ -125,7 +127,7 @@ class Target:
             raise _failed(entry.name, error) from error
         try:
             write_all(fd, data)
-            self._finish(fd, entry)
+            self._finish(fd, entry, made_with_mode=temporary is None)
             if temporary is not None:
                 _replace(temporary, path)
         except OSError as error:
@@ -164,9 +166,11 @@ class Target:
             except OSError as error:
                 raise _failed(entry.name, error) from error
 
-    def _finish(self, fd: int, entry: Meta) -> None:
+    def _finish(self, fd: int, entry: Meta, *, made_with_mode: bool) -> None:
         self._own(fd, entry)
-        os.fchmod(fd, entry.mode & _FILE_BITS)
+        # most files have got their mode when they were made; a call less for each is a tenth of the whole work
+        if not made_with_mode or entry.mode & _FILE_BITS & self._umask:
+            os.fchmod(fd, entry.mode & _FILE_BITS)
         os.utime(fd, (entry.mtime, entry.mtime))
 
     def _own(self, what: int | bytes, entry: Meta) -> None:
@@ -219,7 +223,7 @@ class LargeFile:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             if error is None:
-                self._target._finish(self.fd, self._entry)
+                self._target._finish(self.fd, self._entry, made_with_mode=False)
                 _replace(self._temporary, self._path)
         except OSError as failure:
             error = failure

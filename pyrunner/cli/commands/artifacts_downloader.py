@@ -15,7 +15,8 @@ _FLAGS = (
     Flag("retry", "int", help="how often to try again", default=2),
     Flag("retry-time", "duration", help="pause before another try", default=1.0),
     Flag(
-        "direct-download", "bool", help="let the server send us to its object storage", env=["FF_USE_DIRECT_DOWNLOAD"]
+        "direct-download", "bool", help="let the server send us to its object storage",
+        env=["FF_USE_DIRECT_DOWNLOAD"], default=True,
     ),
     Flag(
         "archiver-staging-dir", help="directory for the archive until it is extracted", env=["ARCHIVER_STAGING_DIR"],

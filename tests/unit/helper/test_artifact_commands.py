@@ -196,7 +196,7 @@ def test_download(
     server.answer("GET", Answer(200, _zip()))
     assert run("artifacts-downloader", *_job(server), "--archiver-staging-dir", str(tmp_path / "staging")) == 0
     assert (work / "dir/file").read_text() == "hello"
-    assert server.requests[0].path == "/api/v4/jobs/101/artifacts"
+    assert server.requests[0].path == "/api/v4/jobs/101/artifacts?direct_download=true"
     assert caplog.messages[-1] == "Downloading artifacts from coordinator... ok"
     assert list((tmp_path / "staging").iterdir()) == []
 
