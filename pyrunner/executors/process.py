@@ -114,7 +114,9 @@ class ProcessGroup:
         self._deadline: float | None = None
 
     @classmethod
-    def start(cls, arguments: list[str], *, stdin: int, output: int, environment: Mapping[str, str]) -> ProcessGroup:
+    def start(
+        cls, arguments: list[str], *, stdin: int, output: int, environment: Mapping[bytes, bytes]
+    ) -> ProcessGroup:
         """Start a program as the leader of a new group; stdout and stderr both go to the descriptor `output`.
 
         Raises:

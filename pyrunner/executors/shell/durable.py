@@ -25,6 +25,11 @@ class DurableStages:
         self._keeper: LogKeeper | None = None
         self._output: LogOutput | None = None
 
+    @property
+    def offset(self) -> int:
+        """How far the log has been passed on."""
+        return self._output.offset if self._output is not None else 0
+
     def open_output(self) -> LogOutput:
         """The job's log, with a process that fills it.
 

@@ -8,17 +8,20 @@ import pwd
 import shutil
 import tempfile
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pyrunner.base.errors import SystemFailure
 from pyrunner.executors.abstract import AbstractExecutor, ExecutorOptions
-from pyrunner.executors.log_output import LogOutput
 from pyrunner.executors.pipe import PipeOutput
 from pyrunner.executors.process import GracePeriods, ProcessGroup
 from pyrunner.executors.protocol import Environment, ExecutorCommand, ExecutorStage, PrepareOptions
 from pyrunner.executors.shell.directories import check_program, check_user, runner_command, usable_directory
-from pyrunner.executors.shell.durable import DurableStages
 from pyrunner.shells.loader import shell
 from pyrunner.shells.protocol import ShellCommandLine, ShellType
+
+if TYPE_CHECKING:
+    from pyrunner.executors.log_output import LogOutput
+    from pyrunner.executors.shell.durable import DurableStages
 
 DEFAULTS = ExecutorOptions(
     title="Shell",
@@ -44,11 +47,14 @@ class ShellExecutor(AbstractExecutor):
         self._grace = grace or GracePeriods()
         self._output: PipeOutput | LogOutput | None = None
         self._command_line: ShellCommandLine | None = None
+        self._environment: dict[bytes, bytes] = {}
         self._state: DurableStages | None = None
 
     def prepare(self, options: PrepareOptions) -> Environment:
         """Check shell, user and directories, and say which shell it is."""
         environment = super().prepare(options)
+        # Copied once, and as bytes: to convert it for every stage costs more than to start the process.
+        self._environment = dict(os.environb)
         options.token.raise_if_cancelled()
         options.trace.plain(f"Using {self.defaults.title} ({self.shell_name}) executor...")
         if options.user:
@@ -56,6 +62,8 @@ class ShellExecutor(AbstractExecutor):
         self._command_line = shell(self.shell_name).command_line(self.defaults.shell_type, options.user)
         check_program(self._command_line.arguments[0])
         if options.state_dir:
+            from pyrunner.executors.shell.durable import DurableStages
+
             self._state = DurableStages(options.state_dir)
         builds_dir = usable_directory("builds_dir", environment.builds_dir, options.user)
         cache_dir = os.path.abspath(environment.cache_dir)
@@ -79,7 +87,7 @@ class ShellExecutor(AbstractExecutor):
         with _script_input(self._command_line, command.script) as (arguments, stdin):
             if self._state is not None:
                 arguments = self._state.begin(arguments)
-            group = ProcessGroup.start(arguments, stdin=stdin, output=output.writer, environment=os.environ)
+            group = ProcessGroup.start(arguments, stdin=stdin, output=output.writer, environment=self._environment)
             if self._state is not None:
                 self._state.started(command.stage, group.pid)
             group.wait(output, command.token, self._grace)
@@ -98,7 +106,7 @@ class ShellExecutor(AbstractExecutor):
     @property
     def log_offset(self) -> int:
         """How far the log in the state directory has been passed on; 0 without one."""
-        return self._output.offset if isinstance(self._output, LogOutput) else 0
+        return self._state.offset if self._state is not None else 0
 
     def cleanup(self) -> None:
         """Release the output; the state directory belongs to whoever named it."""

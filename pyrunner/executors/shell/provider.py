@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from pyrunner.api.wire import Features
 from pyrunner.executors.protocol import Executor
 from pyrunner.executors.provider import DefaultExecutorProvider
@@ -19,7 +21,8 @@ def _update_features(features: Features) -> None:
 
 
 provider = DefaultExecutorProvider(
-    creator=_create,
+    # Without pidfds (Linux 5.3) there is nothing to wait for a process, its output and a cancel at once.
+    creator=_create if hasattr(os, "pidfd_open") else None,
     default_shell_name="bash",
     features_updater=_update_features,
 )

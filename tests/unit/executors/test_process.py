@@ -33,7 +33,7 @@ class Runner:
     def run(self, script: str, grace: GracePeriods = GRACE) -> None:
         with open(os.devnull, "rb") as empty:
             group = ProcessGroup.start(
-                ["sh", "-c", script], stdin=empty.fileno(), output=self.output.writer, environment=os.environ
+                ["sh", "-c", script], stdin=empty.fileno(), output=self.output.writer, environment=os.environb
             )
         self.pid = group.pid
         group.wait(self.output, self.token, grace)
@@ -102,7 +102,7 @@ def test_unknown_end_is_the_runners_fault() -> None:
 
 def test_missing_program_is_one_clear_line(runner: Runner) -> None:
     with pytest.raises(SystemFailure, match=r'^cannot start "/nowhere/shell": No such file or directory$'):
-        ProcessGroup.start(["/nowhere/shell"], stdin=0, output=runner.output.writer, environment=os.environ)
+        ProcessGroup.start(["/nowhere/shell"], stdin=0, output=runner.output.writer, environment=os.environb)
 
 
 def test_ignored_sigpipe_of_python_is_not_inherited(runner: Runner) -> None:
