@@ -96,7 +96,10 @@ def _class_end(text: str, start: int) -> int:
 
 
 def _path_regex(pattern: str) -> str:
-    segments = pattern.split("/")
+    segments: list[str] = []
+    for segment in pattern.split("/"):
+        if segment != "**" or segments[-1:] != ["**"]:
+            segments.append(segment)
     regex = ""
     for number, segment in enumerate(segments):
         last = number == len(segments) - 1

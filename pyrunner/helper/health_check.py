@@ -48,7 +48,7 @@ def what_to_watch(ports: Sequence[str], environment: Mapping[str, str]) -> Watch
 
 
 def wait_for(watch: Watch, *, sleep: Callable[[float], None] = time.sleep) -> int:
-    """Dial once a second until the service answers; returns the exit code. How long to wait is the caller's business."""
+    """Dial once a second until the service answers; returns the exit code. The caller ends us when it has enough."""
     _say(f"waiting for TCP connection to {watch.address} on [{' '.join(watch.ports)}]...")
     waiting = list(watch.ports)
     while True:
