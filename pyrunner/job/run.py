@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import replace
 
 from pyrunner.api.wire import JobResponse
@@ -31,12 +32,13 @@ from pyrunner.job.trace import JobTrace
 from pyrunner.job.validate import check_support
 from pyrunner.job.variables import masked_values, with_status
 from pyrunner.shells.loader import shell
-from pyrunner.shells.protocol import Shell
+from pyrunner.shells.protocol import Shell, Stage
 
 log = logging.getLogger(__name__)
 
 _BOLD_CYAN, _RESET = "\x1b[36;1m", "\x1b[0;m"
 PREPARE_EXECUTOR = "prepare_executor"
+_UPLOADS = (Stage.UPLOAD_ARTIFACTS_ON_SUCCESS, Stage.UPLOAD_ARTIFACTS_ON_FAILURE)
 
 
 def run_job(
@@ -236,6 +238,9 @@ class _Stages:
 
     def run(self, stage: str, token: CancelToken) -> None:
         """Run a stage; one with nothing to do leaves no mark in the log."""
+        if stage in _UPLOADS:
+            ended_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            self._context = replace(self._context, ended_at=ended_at)
         script = self._shell.script(stage, self._context)
         if script is None:
             return

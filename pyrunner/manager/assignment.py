@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from dataclasses import dataclass
 
@@ -80,7 +81,7 @@ class Assignment:
             data=data,
             correlation_id=answer.correlation_id,
             tls=TlsFiles(ca=answer.tls_chain, cert=answer.tls_certificate, key=answer.tls_key),
-            state_dir=options.state_dir,
+            state_dir=os.path.join(options.state_dir, str(self._job.id)) if options.state_dir else "",
             prepare_pause=options.prepare_pause,
             started_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         )
