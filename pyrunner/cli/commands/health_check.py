@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def _run(call: Invocation) -> int:
-    from pyrunner.helper.health_check import wait_for, what_to_watch
     from pyrunner.cli.helper_session import run_helper
+    from pyrunner.helper.health_check import wait_for, what_to_watch
 
     return run_helper(lambda: wait_for(what_to_watch(call.items("port"), os.environ)))
 

@@ -16,8 +16,8 @@ _FLAGS = (
 
 
 def _run(call: Invocation) -> int:
-    from pyrunner.helper.read_logs import LogReader
     from pyrunner.cli.helper_session import run_helper
+    from pyrunner.helper.read_logs import LogReader
 
     reader = LogReader(call.text("path"), call.number("offset"), call.seconds("wait-file-timeout"))
     return run_helper(reader.run)
