@@ -32,11 +32,11 @@ class JobFiles:
 
     def write_trace(self, job_id: int, start: int, content: bytes) -> None:
         """Put `content` at `start`. A write that fails half way is repaired by repeating it at the same place."""
-        path = self.trace_path(job_id)
+        path = f"{self._root}/{job_id}/trace"
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
         except FileNotFoundError:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.directory(job_id).mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             view = memoryview(content)

@@ -128,6 +128,7 @@ class JobBook:
 
     def __init__(self, records: Iterable[JobRecord] = ()) -> None:
         self._jobs = {record.id: record for record in records}
+        self._by_token = {record.token: record for record in self._jobs.values() if record.token}
 
     def find(self, job_id: int) -> JobRecord | None:
         """The record of a job that was taken at least once."""
@@ -147,7 +148,7 @@ class JobBook:
         """A job leaves the queue for a runner; an older record of the same id (a returned one) is replaced."""
         record.taken_at = record.last_seen = now
         record.state = JobState.RESERVED
-        self._jobs[record.id] = record
+        self._jobs[record.id] = self._by_token[record.token] = record
         return [] if two_phase else self._start(record, now)
 
     def release(self, job_id: int) -> list[Action]:
@@ -172,7 +173,8 @@ class JobBook:
 
     def token_is_active(self, token: str) -> bool:
         """Whether `token` belongs to a job that a runner has and has not ended."""
-        return any(record.deadline is not None and same(token, record.token) for record in self._jobs.values())
+        record = self._by_token.get(token)
+        return record is not None and record.token == token and record.deadline is not None
 
     def update(self, job_id: int, token: str, update: JobUpdate, now: float) -> Answer:
         """``PUT jobs/:id`` (sections 6.1 and 6.6)."""

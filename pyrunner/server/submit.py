@@ -72,29 +72,16 @@ def _key_files(graph: Graph) -> Iterator[tuple[str, ...]]:
                 yield cache.key.files
 
 
-class _Context(msgspec.Struct, kw_only=True):
-    """The part of `RunContext` that can be written down."""
-
-    server_url: str
-    project_id: int = 1
-    project_path: str = "local/project"
-    ref: str = ""
-    is_tag: bool = False
-    sha: str = ""
-    before_sha: str = "0" * 40
-    message: str = ""
-    author: str = ""
-    timestamp: str = ""
-    created_at: str = ""
-    default_branch: str = "main"
-    user_name: str = ""
-    user_email: str = ""
-    source: str = "push"
-    refspecs: tuple[str, ...] = ()
-    depth: int = 20
-    timeout: int = 3600
-    overrides: dict[str, str] = {}
-    config_path: str = ".gitlab-ci.yml"
+def _written() -> type[msgspec.Struct]:
+    """The part of `RunContext` that can be written down: all but the function, and the id that is given later."""
+    kept = []
+    for known in msgspec.structs.fields(RunContext):
+        if known.name not in ("pipeline_id", "hash_files"):
+            # one of the two is msgspec's "none", which only the untyped signature takes
+            default = msgspec.field(default=known.default, default_factory=known.default_factory)  # type: ignore[call-overload]
+            kept.append((known.name, known.type, default))
+    return msgspec.defstruct("Context", kept, kw_only=True)
 
 
+_Context = _written()
 _FIELDS = _Context.__struct_fields__

@@ -136,6 +136,57 @@ def test_cancel_before_and_while_a_runner_has_the_job(coordinator: Coordinator) 
     assert json.loads(coordinator("jobs", "--output", "json"))[1]["state"] == "canceled"
 
 
+PIPELINE = """
+build:
+  stage: build
+  script: [mkdir out, echo "built $WHAT" > out/a.txt]
+  artifacts: {paths: [out]}
+test:
+  stage: test
+  script: [cat out/a.txt committed.txt uncommitted.txt]
+"""
+
+
+def test_a_registered_runner_runs_a_pipeline_of_the_work_tree(coordinator: Coordinator, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    (repository / ".gitlab-ci.yml").write_text(PIPELINE)
+    (repository / "committed.txt").write_text("committed\n")
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "first"]):
+        subprocess.run(["git", "-C", repository, *words], check=True)
+    (repository / "uncommitted.txt").write_text("uncommitted\n")
+    config = tmp_path / "config.toml"
+    registration_token = (coordinator.data_dir / "registration_token").read_text().strip()
+    register = ["--config", str(config), "--url", coordinator.url, "--registration-token", registration_token]
+    register += ["--executor", "shell", "--builds-dir", str(tmp_path / "builds")]
+    subprocess.run([*PYRUNNER, "register", "--non-interactive", *register], check=True, capture_output=True)
+    with subprocess.Popen([*PYRUNNER, "run", "--config", config], cwd=tmp_path, stderr=subprocess.PIPE) as service:
+        try:
+            said = coordinator("submit", str(repository / ".gitlab-ci.yml"), "--variable", "WHAT=it")
+            assert said == "Pipeline 1, jobs ready: 1 (build)\n"
+            coordinator("log", "1", "--follow")
+            deadline = time.monotonic() + 20
+            while len(json.loads(coordinator("jobs", "--output", "json"))) < 2:
+                assert time.monotonic() < deadline
+            log = coordinator("log", "2", "--follow")
+        finally:
+            service.send_signal(signal.SIGQUIT)
+            _, errors = service.communicate(timeout=30)
+    assert service.returncode == 0, errors.decode()
+    for line in ("built it", "committed", "uncommitted", "Job succeeded"):
+        assert line in log
+    assert [job["state"] for job in json.loads(coordinator("jobs", "--output", "json"))] == ["success", "success"]
+
+
+def test_a_pipeline_that_is_wrong_says_where(coordinator: Coordinator, tmp_path: Path) -> None:
+    path = tmp_path / "ci.yml"
+    path.write_text("job:\n  script: x\n  bogus: 1\n")
+    assert f"{path}:3" in coordinator("submit", str(path), code=1)
+    path.write_text("job:\n  script: x\n")
+    assert "not a git repository" in coordinator("submit", str(path), code=1)
+    assert "expected K=V" in coordinator("submit", str(path), "--variable", "x", code=1)
+
+
 def test_stopping_is_quick_and_leaves_nothing_open(coordinator: Coordinator) -> None:
     token = coordinator("runner", "create", "--quiet").strip()
     with Caller(coordinator.url) as runner:

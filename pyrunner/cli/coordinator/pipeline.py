@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from pyrunner.base.errors import UsageError
@@ -56,7 +55,7 @@ def make_pipeline(
         config_path=os.path.relpath(Path(path).resolve(), repository.top),
     )
     branches = [spec for spec in context.refspecs if "refs/heads/" in spec]
-    context = replace(context, refspecs=(f"+{ref}:{ref}", *branches))
+    context = msgspec.structs.replace(context, refspecs=(f"+{ref}:{ref}", *branches))
     order: dict[str, Any] = msgspec.to_builtins(make_order(content, path, jobs, context))
     return order
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import http.client
 import subprocess
 import threading
 import time
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,6 +132,33 @@ def test_stopping_does_not_wait_for_slow_answers() -> None:
     assert time.monotonic() - began < 1
     thread.join()
     caller.connection.close()
+
+
+@pytest.mark.parametrize(("packed", "chunked"), [(False, False), (True, False), (True, True)])
+def test_git_takes_packed_and_chunked_requests(tmp_path: Path, packed: bool, chunked: bool) -> None:
+    repository = GitRepository(tmp_path)
+    with FakeGitLab(git_root=repository.root) as gitlab, Caller(gitlab.url) as caller:
+        gitlab.submit(job_payload())
+        job = caller.take(gitlab.add_runner())
+        password = base64.b64encode(f"gitlab-ci-token:{job['token']}".encode()).decode()
+        want = f"0032want {repository.sha}\n00000009done\n".encode()
+        body = gzip.compress(want) if packed else want
+        headers = {
+            "Authorization": f"Basic {password}",
+            "Content-Type": "application/x-git-upload-pack-request",
+            **({"Content-Encoding": "gzip"} if packed else {}),
+        }
+        content = iter([body[:10], body[10:]]) if chunked else body
+        path = "/group/project.git/git-upload-pack"
+        caller.connection.request("POST", path, content, headers)
+        answer = caller.connection.getresponse()
+        assert answer.status == 200
+        assert b"PACK" in answer.read()
+        for outside in ("/../../etc.git/info/refs", "/group/%2e%2e/%2e%2e/x.git/info/refs", "/no/such.git/info/refs"):
+            caller.connection.request("GET", outside + "?service=git-upload-pack", None, headers)
+            answer = caller.connection.getresponse()
+            answer.read()
+            assert answer.status == 404
 
 
 def test_git_is_served_to_running_jobs_only(gitlab: FakeGitLab, tmp_path: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from pyrunner.server.pipeline_queue import PipelineQueue
 from pyrunner.server.raw_job import RawJob
 from pyrunner.server.source import RunnerIdentity, Verdict
 from pyrunner.server.states import JobState
-from pyrunner.server.submit import _Context, make_order
+from pyrunner.server.submit import make_order, open_order
 
 RUNNER = RunnerIdentity(id=1, description="", system_id="", tags=frozenset({"gpu"}), run_untagged=True, info=Info())
 FILE = """
@@ -186,8 +185,10 @@ def test_wrong_files_and_jobs_are_refused_before_anything_is_kept(world: World) 
     assert world.database.query("SELECT * FROM pipelines") == []
 
 
-def test_the_written_context_has_all_fields() -> None:
-    assert set(_Context.__struct_fields__) == {field.name for field in fields(RunContext)} - {
-        "pipeline_id",
-        "hash_files",
-    }
+def test_what_is_written_down_is_the_whole_context(world: World) -> None:
+    context = RunContext(server_url="http://x", overrides={"A": "b"}, refspecs=("+a:b",), is_tag=True, depth=3)
+    graph, again = open_order(make_order(FILE, "f.yml", (), context), 7)
+    assert list(graph.jobs) == ["build", "unit", "lint", "deploy"]
+    kept = {name: getattr(again, name) for name in RunContext.__struct_fields__ if name != "hash_files"}
+    before = {name: getattr(context, name) for name in kept}
+    assert kept == {**before, "pipeline_id": 7}
