@@ -151,7 +151,7 @@ def _integer(value: Any) -> int:
 
 def _boolean(value: Any) -> bool:
     if not isinstance(value, bool):
-        fix = str(value).lower() if str(value).lower() in ("true", "false") else ""
+        fix = value.lower() if isinstance(value, str) and value.lower() in ("true", "false") else ""
         raise WrongValue(str(_mismatch(value, "boolean")), fix)
     return value
 
@@ -245,3 +245,8 @@ def _assignment(name: str, fix: str) -> str:
 def _short(value: float) -> str:
     # Python refuses to print integers of thousands of digits
     return str(value) if abs(value) < 10**30 else "a number of that size"
+
+
+def printable(text: str) -> str:
+    """`text` for a message of one line: control characters of a config must not reach a terminal."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in text)

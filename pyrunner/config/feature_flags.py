@@ -48,7 +48,7 @@ FEATURE_FLAGS: dict[str, FeatureFlag] = {
         FeatureFlag("FF_SECRET_RESOLVING_FAILS_IF_MISSING", "missing secret fails the job", default=True),
         FeatureFlag("FF_PRINT_POD_EVENTS", "print pod events until start"),
         FeatureFlag("FF_USE_GIT_BUNDLE_URIS", "git transfer.bundleURI=true", default=True, built=True),
-        FeatureFlag("FF_USE_GIT_NATIVE_CLONE", "git clone (git ≥ 2.49) for strategy clone"),
+        FeatureFlag("FF_USE_GIT_NATIVE_CLONE", "git clone (git ≥ 2.49) for strategy clone", built=True),
         FeatureFlag("FF_USE_DUMB_INIT_WITH_KUBERNETES_EXECUTOR", "dumb-init as PID 1"),
         FeatureFlag("FF_USE_INIT_WITH_DOCKER_EXECUTOR", "docker --init"),
         FeatureFlag("FF_LOG_IMAGES_CONFIGURED_FOR_JOB", "log image names in the runner log"),

@@ -89,26 +89,12 @@ class Field:
         return self.kind in ("table", "tables", "free", "map", "map-bool", "map-int", "map-list")
 
 
-#: kind → how TOML writes it, in the words of decoding errors.
-KINDS = {
-    "text": "string",
-    "int": "integer",
-    "bool": "boolean",
-    "float": "float",
-    "duration": "string",
-    "datetime": "datetime",
-    "list": "slice",
-    "list-int": "slice",
-    "list-float": "slice",
-    "policies": "slice",
-    "map": "map",
-    "map-bool": "map",
-    "map-int": "map",
-    "map-list": "map",
-    "free": "map",
-    "table": "map",
-    "tables": "slice",
-}
+#: ``list-…`` are arrays and ``map-…`` tables of what their names say, ``tables`` is an array of tables, ``free`` a
+#: table whose keys are not ours.
+KINDS = (
+    "text", "int", "bool", "float", "duration", "datetime", "policies", "list", "list-int", "list-float",
+    "map", "map-bool", "map-int", "map-list", "free", "table", "tables",
+)  # fmt: skip
 
 _BY_TYPE: dict[object, str] = {
     str: "text",

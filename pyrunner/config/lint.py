@@ -12,7 +12,7 @@ from typing import Literal
 
 from pyrunner.base.errors import ConfigError
 from pyrunner.config.advice import Advice, Severity, advise
-from pyrunner.config.decode import Decoded, Path, decode
+from pyrunner.config.decode import Decoded, Path, decode, printable
 from pyrunner.config.keys import fields_of, names_of
 from pyrunner.config.load import decoded_text, is_secret, parse_toml
 from pyrunner.config.model import Config, RunnerConfig
@@ -121,12 +121,12 @@ def _finding(advice: Advice, places: Outline) -> Finding:
     fix = "" if hidden and line and is_secret(advice.path) else advice.fix
     return Finding(
         severity=advice.severity,
-        key=dotted(advice.path),
+        key=printable(dotted(advice.path)),
         line=line,
         column=column,
-        message=advice.message,
-        fix=fix,
-        source="" if hidden else places.line(line).strip()[:200],
+        message=printable(advice.message),
+        fix=printable(fix),
+        source="" if hidden else printable(places.line(line).strip()[:200]),
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyrunner.base.errors import ConfigError
-from pyrunner.config.decode import Decoded, Path, Problem, decode
+from pyrunner.config.decode import Decoded, Path, Problem, decode, printable
 from pyrunner.config.model import Config
 
 if TYPE_CHECKING:
@@ -129,9 +129,9 @@ def located(text: str, path: str, problem: Problem, *, prefix: str = _DECODING) 
 
     places = outline(text)
     line, column = places.locate(problem.path)
-    where = f"line {line} (last key {_quoted(go_key(problem.path))}): " if prefix and line and not problem.bare else ""
+    where = f'line {line} (last key "{go_key(problem.path)}"): ' if prefix and line and not problem.bare else ""
     return ConfigError(
-        f"{prefix}{where}{problem.message}",
+        printable(f"{prefix}{where}{problem.message}"),
         path=path,
         line=line,
         column=column,
@@ -154,7 +154,7 @@ def _shown(places: Outline, line: int, problem: Problem) -> str:
     if len(quoted) > _WIDEST:
         quoted = f"{quoted[:_WIDEST]}…"
     fix = f"should be: {problem.fix}" if problem.fix else ""
-    return "\n  ".join(part for part in (quoted, fix) if part)
+    return "\n  ".join(printable(part) for part in (quoted, fix) if part)
 
 
 def is_secret(path: Path) -> bool:
@@ -186,12 +186,8 @@ def _syntax_error(text: str, path: str, message: str) -> NoReturn:
         line, column = int(match[1]), int(match[2])
     reason = _AT.sub("", message)
     last = go_key(places.last_key(line))
-    key = f" (last key {_quoted(last)})" if last else ""
-    raise ConfigError(f"{_DECODING}line {line}{key}: {reason}", path=path, line=line, column=column)
-
-
-def _quoted(key: str) -> str:
-    return '"' + "".join(letter if letter.isprintable() else "\ufffd" for letter in key) + '"'
+    key = f' (last key "{last}")' if last else ""
+    raise ConfigError(printable(f"{_DECODING}line {line}{key}: {reason}"), path=path, line=line, column=column)
 
 
 def _completed(config: Config, environment: Mapping[str, str]) -> Config:
@@ -207,4 +203,4 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
     """`text` with ``$VAR`` and ``${VAR}`` replaced; an unset variable is empty."""
     if "$" not in text:
         return text
-    return _VARIABLE.sub(lambda match: environment.get(match[1] or match[2], ""), text)
+    return _VARIABLE.sub(lambda match: environment.get(match[1] or match[2] or "", ""), text)

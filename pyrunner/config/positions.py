@@ -175,14 +175,14 @@ class _Scanner:
         self.entries.insert(position, Entry(path=path, start=start, value=value, end=self.at))
 
     def _keys(self) -> list[str]:
-        keys = []
-        while True:
+        keys: list[str] = []
+        while len(keys) < _DEPTH:
             self._skip(_SPACE)
             keys.append(self._key())
             self._skip(_SPACE)
-            if not self.text.startswith(".", self.at):
+            if not self._take("."):
                 return keys
-            self.at += 1
+        raise _StopScan
 
     def _key(self) -> str:
         for pattern in (_BARE_KEY, _BASIC, _LITERAL):

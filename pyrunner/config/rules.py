@@ -59,20 +59,14 @@ def _runner_rules(config: Config, runner: RunnerConfig, path: Path) -> Iterator[
 def _labels(labels: dict[str, str], path: Path) -> Iterator[Problem]:
     for key, value in labels.items():
         if not _matches(LABEL_KEY, key):
-            yield Problem(path=(*path, key), message=f'invalid label key, doesn\'t match "{LABEL_KEY}": {_plain(key)}')
+            yield Problem(path=(*path, key), message=f'invalid label key, doesn\'t match "{LABEL_KEY}": {key}')
         if not _matches(LABEL_VALUE, value):
-            yield Problem(
-                path=(*path, key), message=f'invalid label value, doesn\'t match "{LABEL_VALUE}": {_plain(value)}'
-            )
+            yield Problem(path=(*path, key), message=f'invalid label value, doesn\'t match "{LABEL_VALUE}": {value}')
 
 
 def _matches(pattern: str, text: str) -> bool:
     # Python's $ also matches before a newline at the end, Go's does not
     return re.fullmatch(pattern.strip("^$"), text) is not None
-
-
-def _plain(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def _nfs_volumes(runner: RunnerConfig, path: Path) -> Iterator[Problem]:
@@ -91,7 +85,7 @@ def _periods(runner: RunnerConfig, path: Path) -> Iterator[Problem]:
             yield Problem(
                 path=(*path, "machine", "autoscaling", index, "Periods"),
                 message=f"{start}docker machine autoscaling periods: "
-                f"invalid time periods [{_plain(' '.join(entry.periods))}], caused by: {reason}",
+                f"invalid time periods [{' '.join(entry.periods)}], caused by: {reason}",
             )
     for index, duration in enumerate(runner.monitoring.job_queuing_durations if runner.monitoring else ()):
         place: Path = (*path, "monitoring", "job_queuing_durations", index)
@@ -99,8 +93,7 @@ def _periods(runner: RunnerConfig, path: Path) -> Iterator[Problem]:
         if reason := _bad_period(duration.periods):
             yield Problem(
                 path=(*place, "periods"),
-                message=f"{where}periods: invalid time periods [{_plain(' '.join(duration.periods))}], "
-                f"caused by: {reason}",
+                message=f"{where}periods: invalid time periods [{' '.join(duration.periods)}], caused by: {reason}",
             )
         try:
             re.compile(duration.jobs_running_for_project)
