@@ -48,6 +48,8 @@ class ConfigEditor:
     def append_runner(self, runner: RunnerConfig) -> None:
         """Add an entry at the end of the file."""
         values = self._values()
+        if "runners" in values:
+            self._outline()
         entry = runner_text(runner)
         values.setdefault("runners", []).append(parse_toml(entry, "")["runners"][0])
         before = self.text if self.text.endswith("\n") or not self.text else f"{self.text}\n"
