@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pyrunner.api.client import Endpoint, RunnerClient
@@ -66,6 +66,12 @@ class Clients:
             self._clients[endpoint] = (client, max_age)
         return client
 
+    def retain(self, configs: Iterable[RunnerConfig]) -> None:
+        """Forget the clients of runners that are gone; requests of their last jobs are not touched."""
+        kept = {Endpoint.of(config) for config in configs}
+        for endpoint in [endpoint for endpoint in self._clients if endpoint not in kept]:
+            self._clients.pop(endpoint)[0].close()
+
     def close(self) -> None:
         """Close what is idle."""
         for client, _ in self._clients.values():
@@ -83,6 +89,7 @@ def make_entries(config: Config, clients: Clients, system_id: str, find: FindPro
             )
             continue
         entries.append(_make_entry(config, runner, clients, system_id, find))
+    clients.retain(entry.config for entry in entries)
     return entries
 
 

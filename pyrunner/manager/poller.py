@@ -88,8 +88,11 @@ class Poller:
         try:
             try:
                 data = provider.acquire(entry.config)
-            except (NoCapacityError, PyrunnerError, OSError) as error:
+            except NoCapacityError as error:
                 log.debug("Failed to request job: no free executor", extra={**entry.log_fields, "error": str(error)})
+                return Polled.NOTHING
+            except (PyrunnerError, OSError) as error:
+                log.warning("Failed to process runner", extra={**entry.log_fields, "error": str(error)})
                 return Polled.NOTHING
             answer = entry.client.request_job(entry.request, self._requests)
         finally:
