@@ -221,6 +221,7 @@ def test_secrets_are_their_owners_only(coordinator: Coordinator) -> None:
         (["runner", "delete", "5"], "404"),
         (["runner"], "subcommand is missing"),
         (["serve", "--port", "0"], "another coordinator uses this directory"),
+        (["serve", "--port", "99999"], "expected 0 to 65535"),
         (["nonsense"], "not found"),
     ],
 )

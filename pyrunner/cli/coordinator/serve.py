@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from pyrunner.base.errors import UsageError
 from pyrunner.cli.coordinator.client import data_dir_of
 
 TYPE_CHECKING = False
@@ -18,6 +19,8 @@ def serve(call: Invocation) -> int:
     from pyrunner.cli.signals import Signals
     from pyrunner.server.coordinator import Coordinator
 
+    if not 0 <= call.number("port") <= 65535:
+        raise UsageError(f'invalid value "{call.number("port")}" for flag --port: expected 0 to 65535')
     coordinator = Coordinator(data_dir_of(call), host=call.text("host"), port=call.number("port"))
     stop = threading.Event()
     try:
