@@ -44,6 +44,8 @@ KEYWORDS = {
         Keyword(name="stages", where=Where.GLOBAL, read=read_simple.read_names),
         Keyword(name="default", where=Where.GLOBAL, read=lambda spot: spot.table("a mapping of keywords")),
         Keyword(name="variables", where=Where.GLOBAL | Where.JOB, read=read_simple.read_variables),
+        # resolved before anything is read; here so that it is known
+        Keyword(name="extends", where=Where.JOB, read=read_simple.read_tags),
         Keyword(name="stage", where=Where.JOB, read=read_simple.read_stage),
         Keyword(name="script", where=Where.JOB, read=read_simple.read_script),
         Keyword(name="before_script", where=_ANYWHERE, read=read_simple.read_commands),

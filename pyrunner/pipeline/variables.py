@@ -15,6 +15,10 @@ from pyrunner.pipeline.job import Job, Variable
 _REFERENCE = re.compile(r"\$(?:\$|(?P<name>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)\})", re.ASCII)
 
 
+#: Seconds that a job may take when neither it nor anybody else says how many.
+DEFAULT_TIMEOUT = 3600
+
+
 def _no_files(names: Sequence[str]) -> str:
     return ""
 
@@ -47,7 +51,7 @@ class RunContext(Struct, frozen=True, kw_only=True):
     #: Depth of fetches when the job has no ``GIT_DEPTH``; 0 = all.
     depth: int = 20
     #: Seconds, for jobs without ``timeout``.
-    timeout: int = 3600
+    timeout: int = DEFAULT_TIMEOUT
     #: Given for this run; they win over everything in the file.
     overrides: Mapping[str, str] = field(default_factory=dict)
     config_path: str = ".gitlab-ci.yml"
@@ -145,7 +149,6 @@ def _run_values(context: RunContext) -> dict[str, str]:
         "CI_COMMIT_BEFORE_SHA": context.before_sha,
         "CI_COMMIT_REF_NAME": context.ref_name,
         "CI_COMMIT_REF_SLUG": slug(context.ref_name),
-        "CI_COMMIT_TAG" if context.is_tag else "CI_COMMIT_BRANCH": context.ref_name,
         "CI_COMMIT_REF_PROTECTED": "false",
         "CI_COMMIT_MESSAGE": context.message,
         "CI_COMMIT_TITLE": title,
@@ -153,6 +156,8 @@ def _run_values(context: RunContext) -> dict[str, str]:
         "CI_COMMIT_AUTHOR": context.author,
         "CI_COMMIT_TIMESTAMP": context.timestamp,
     }
+    if context.ref:
+        values["CI_COMMIT_TAG" if context.is_tag else "CI_COMMIT_BRANCH"] = context.ref
     if context.user_name:
         values["GITLAB_USER_NAME"] = context.user_name
         values["GITLAB_USER_LOGIN"] = slug(context.user_name)

@@ -89,8 +89,9 @@ class PipelineSource:
 
     @property
     def over(self) -> bool:
-        """Whether nothing runs and nothing can run any more."""
-        return self._over.is_set()
+        """Whether nothing runs and nothing can run any more; when it is true, all changes have been told."""
+        with self._lock:
+            return self._over.is_set()
 
     @property
     def outcome(self) -> State:

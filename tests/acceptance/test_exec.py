@@ -399,3 +399,23 @@ def on_terminal(project: Project, env: dict[str, str]) -> str:
     os.close(ours)
     assert process.wait(timeout=60) == 1
     return b"".join(chunks).decode()
+
+
+def test_jobs_do_not_run_on_when_nobody_reads_the_output(project: Project, start: Start, tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    project.write(
+        ".gitlab-ci.yml",
+        f"""
+        quick: {{script: ['until test -s {mark}; do sleep 0.05; done']}}
+        long: {{script: ['echo $$ > {mark}', sleep 300]}}
+        """,
+    )
+    process = start()
+    assert process.stdout is not None
+    process.stdout.close()
+    wait_for(lambda: process.poll() is not None, "the run does not end")
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    if mark.exists():
+        pid = int(mark.read_text())
+        wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the job's shell is left behind")

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyrunner.pipeline.graph import Graph
 from pyrunner.pipeline.job import Job, When
-from pyrunner.pipeline.variables import RunContext
+from pyrunner.pipeline.variables import DEFAULT_TIMEOUT
 
 
 def list_text(graph: Graph) -> str:
@@ -96,7 +96,7 @@ def as_json(graph: Graph, *, scripts: bool) -> str:
             "needs": None if needed is None else list(needed),
             "artifacts_from": [source.name for source in graph.sources(job)],
             "retry": job.retry.times,
-            "timeout": job.timeout or RunContext.timeout,
+            "timeout": job.timeout or DEFAULT_TIMEOUT,
             "tags": list(job.tags),
             "line": job.place.line,
         }

@@ -134,8 +134,12 @@ class Session:
             supervisor.start("manager", lambda: self._manage(service))
             try:
                 self._follow(board)
-            finally:
-                service.stop_gracefully("finished")
+            except BaseException:
+                # nobody looks on any more, e.g. the reader of a pipe has gone: jobs are not left to run unseen
+                self._source.cancel()
+                service.stop_forcefully("interrupt")
+                raise
+            service.stop_gracefully("finished")
 
     def _manage(self, service: Service) -> None:
         try:
