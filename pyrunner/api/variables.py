@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from pyrunner.api.wire import JobVariable
 
-_NAME = r"[A-Za-z0-9_]+"
-_REFERENCE = re.compile(r"\$(?:\$|\{([^}]*)\}|([*#@!?0-9])|(%s)|)" % _NAME)
+_REFERENCE = re.compile(r"\$(?:\$|\{([^}]*)\}|([*#@!?0-9])|([A-Za-z0-9_]+)|)")
 
 
 class Variables:
@@ -84,8 +83,8 @@ class Variables:
 def expand(text: str, lookup: Callable[[str], str]) -> str:
     """Expand ``$name`` and ``${name}`` with `lookup` (section 4.2).
 
-    ``$$`` is a dollar, special parameters (``$*``, ``$1`` …) are empty, a ``$`` before anything else stays. Digits after
-    ``$`` are single: ``$12`` is the parameter 1 and a ``2``.
+    ``$$`` is a dollar, special parameters (``$*``, ``$1`` …) are empty, a ``$`` before anything else stays. Digits
+    after ``$`` are single: ``$12`` is the parameter 1 and a ``2``.
     """
 
     def one(match: re.Match[str]) -> str:

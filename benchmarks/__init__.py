@@ -1,0 +1,1 @@
+"""Measures pyrunner against the figures of GitLab Runner: ``python -m benchmarks [NAME…]``."""

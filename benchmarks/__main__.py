@@ -1,0 +1,25 @@
+"""Run the suites named on the command line, or all, and print one table."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks.measure import table
+from benchmarks.suites import SUITES
+
+
+def main(names: list[str]) -> int:
+    """Print the table of the chosen suites."""
+    unknown = [name for name in names if name not in SUITES]
+    if unknown:
+        print(f"unknown: {', '.join(unknown)}; one of: {', '.join(SUITES)}", file=sys.stderr)
+        return 1
+    rows = []
+    for name in names or SUITES:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        rows += SUITES[name]()
+    print(table(rows))
+    return 0
+
+
+sys.exit(main(sys.argv[1:]))
