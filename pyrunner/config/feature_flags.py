@@ -45,7 +45,7 @@ FEATURE_FLAGS: dict[str, FeatureFlag] = {
         FeatureFlag("FF_DISABLE_POWERSHELL_STDIN", "pass PowerShell scripts by file (shell/custom)"),
         FeatureFlag("FF_USE_POD_ACTIVE_DEADLINE_SECONDS", "pod deadline = job timeout", default=True),
         FeatureFlag("FF_USE_ADVANCED_POD_SPEC_CONFIGURATION", "allow pod_spec patches"),
-        FeatureFlag("FF_SECRET_RESOLVING_FAILS_IF_MISSING", "missing secret fails the job", default=True),
+        FeatureFlag("FF_SECRET_RESOLVING_FAILS_IF_MISSING", "missing secret fails the job", default=True, built=True),
         FeatureFlag("FF_PRINT_POD_EVENTS", "print pod events until start"),
         FeatureFlag("FF_USE_GIT_BUNDLE_URIS", "git transfer.bundleURI=true", default=True, built=True),
         FeatureFlag("FF_USE_GIT_NATIVE_CLONE", "git clone (git ≥ 2.49) for strategy clone", built=True),

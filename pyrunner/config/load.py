@@ -5,6 +5,7 @@ Every error is a `ConfigError` that says file, line and column, in the words tha
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tomllib
@@ -113,7 +114,7 @@ def parse_toml(text: str, path: str) -> dict[str, Any]:
         ConfigError: with line, column and the last key before the mistake.
     """
     try:
-        return tomllib.loads(text)
+        return _plain_values(text)
     except tomllib.TOMLDecodeError as error:
         _syntax_error(text, path, str(error))
     except RecursionError:
@@ -121,6 +122,21 @@ def parse_toml(text: str, path: str) -> dict[str, Any]:
     except (ValueError, OverflowError) as error:
         # Python's own limits, e.g. an integer of thousands of digits
         raise ConfigError(f"{_DECODING}{error}", path=path) from None
+
+
+def _plain_values(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        from pyrunner.config.toml11 import as_toml10
+
+        older = as_toml10(text)
+        if older == text:
+            raise
+        with contextlib.suppress(tomllib.TOMLDecodeError):
+            return tomllib.loads(older)
+        # the message must speak of the text as it stands in the file
+        raise
 
 
 def located(text: str, path: str, problem: Problem, *, prefix: str = _DECODING) -> ConfigError:

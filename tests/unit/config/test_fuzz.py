@@ -15,6 +15,7 @@ from pyrunner.config.lint import lint_text
 from pyrunner.config.load import decoded_text, load_config, parse_config
 from pyrunner.config.model import Config, KubernetesConfig, RunnerConfig
 from pyrunner.config.save import config_text
+from pyrunner.config.toml11 import as_toml10
 
 VALUES = (
     "1", "-1", "0", "1.0", "inf", "nan", "true", '""', '"x"', "'1h'", "[]", "[1]", "[[]]", "['a']", "{}", "{a = 1}",
@@ -62,6 +63,13 @@ def test_every_value_at_every_key(value: str) -> None:
 @given(st.text())
 def test_any_text(text: str) -> None:
     survives(text)
+
+
+@given(st.text("\"'#{}[],=\\\\a1\n ", max_size=30))
+def test_rewriting_newer_toml_loses_no_character_that_matters(text: str) -> None:
+    older = as_toml10(text)
+    assert [char for char in older if char in "\"'[]="] == [char for char in text if char in "\"'[]="] or "#" in text
+    survives(f"a = {text}")
 
 
 @given(st.binary(max_size=200))

@@ -250,3 +250,35 @@ def test_cron_expressions(expression: str, fine: bool) -> None:
         parse_config(text)
     else:
         assert "invalid time periods" in str(refused(text))
+
+
+TOML_1_1 = r"""
+[[runners]]
+  name = "a\e[1m\x41"
+  docker = { # comment, with } and "
+    image = "alpine", # { [
+    volumes = [
+      "/cache", # kept, }
+    ],
+    tmpfs = { "/a" = "rw", },
+  }
+  limit = 3
+"""
+
+
+def test_newer_toml_is_read_as_gitlab_runner_does() -> None:
+    runner = parse_config(TOML_1_1).runners[0]
+    assert (runner.name, runner.limit) == ("a\x1b[1mA", 3)
+    assert runner.docker is not None
+    assert (runner.docker.image, runner.docker.volumes) == ("alpine", ["/cache"])
+    assert runner.docker.tmpfs == {"/a": "rw"}
+
+
+def test_errors_in_newer_toml_speak_of_the_file_as_it_is() -> None:
+    assert refused(TOML_1_1.replace("limit = 3", "limit = '3'")).line == 11
+    assert refused(TOML_1_1.replace("rw", "rw\\q")).path == "config.toml"
+
+
+@pytest.mark.parametrize("text", ['a = 1"', "a = 1'", "a = {", "a = { b = 1,, }", "a = [1,,]", 'a = "\\q"', "a = }"])
+def test_what_is_toml_in_no_version_stays_refused(text: str) -> None:
+    assert "toml: line 1" in str(refused(text))
