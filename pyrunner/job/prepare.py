@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
+from pyrunner.api.wire import PolicyOptions
 from pyrunner.base.cancel import CancelToken
 from pyrunner.base.errors import JobError
 from pyrunner.base.version import CLIENT_NAME, GITLAB_RUNNER_VERSION, REVISION
@@ -28,6 +29,20 @@ def header_lines(runner_name: str, short_token: str, system_id: str, flags: Mapp
         if name in feature_flags.FEATURE_FLAGS and value != feature_flags.FEATURE_FLAGS[name].default
     ]
     return [*lines, f"  feature flags: {', '.join(changed)}"] if changed else lines
+
+
+def policy_lines(options: PolicyOptions) -> list[str]:
+    """What a job made by a security policy says before its first step (facts/job-lifecycle.md 5.8)."""
+    if not options.execution_policy_job:
+        return []
+    lines = [f'Job triggered by policy "{options.policy_name}".']
+    allowed = options.policy_variables_override_allowed
+    if allowed is None:
+        return [*lines, "Variables of the policy take precedence over variables of the same name set elsewhere."]
+    names = ", ".join(options.policy_variables_override_exceptions)
+    verb = "may override" if allowed else "do not override"
+    exceptions = f" (except {names})" if names else ""
+    return [*lines, f"Variables set elsewhere {verb} those of the policy{exceptions}."]
 
 
 class Preparation:

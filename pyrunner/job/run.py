@@ -14,7 +14,7 @@ from pyrunner.executors.protocol import Executor, ExecutorCommand, ExecutorStage
 from pyrunner.job.cancel import JobCancel
 from pyrunner.job.context import JobContext, JobSetting, PreparedJob, job_context, prepared_job
 from pyrunner.job.outcome import Outcome, outcome_of
-from pyrunner.job.prepare import Preparation, header_lines
+from pyrunner.job.prepare import Preparation, header_lines, policy_lines
 from pyrunner.job.stages import (
     Action,
     Finish,
@@ -199,6 +199,8 @@ class _JobRun:
     def _new_token(self, scope: Scope) -> CancelToken:
         timeouts = self._context.settings.timeouts
         if scope is Scope.SCRIPT:
+            for line in policy_lines(self._context.job.policy_options):
+                self._trace.runner.info(line)
             return self._cancel.begin_steps(timeouts.script)
         if scope is Scope.AFTER_SCRIPT:
             return self._cancel.token.child(timeouts.after_script, JobTimeout("context deadline exceeded"))

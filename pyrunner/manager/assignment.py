@@ -52,21 +52,23 @@ class Assignment:
         self._stop = stop
         self._job: JobResponse = answer.job
 
-    def carry_out(self, numbers: Numbers, cancel: JobCancel, data: object) -> None:
-        """Run the job; everything that goes wrong with it goes to the server, not to the caller."""
+    def carry_out(self, numbers: Numbers, cancel: JobCancel, data: object) -> bool:
+        """Run the job, and say whether it got so far; what goes wrong with it goes to the server."""
         begin = time.monotonic()
         context = job_context(self._job, self._setting(numbers, data))
         try:
             trace = open_trace(context, self._entry.client, self._entry.info, self._options.spool_dir)
         except OSError as error:
             self._give_up(error)
-            return
+            return True
         try:
             outcome = self._with_trace(context, trace, cancel)
         finally:
             trace.close()
-        if outcome is not None:
-            self._log_end(outcome, time.monotonic() - begin)
+        if outcome is None:
+            return False
+        self._log_end(outcome, time.monotonic() - begin)
+        return True
 
     def _setting(self, numbers: Numbers, data: object) -> JobSetting:
         answer, options = self._answer, self._options

@@ -26,6 +26,8 @@ class Polled(Enum):
 
     #: There was a job, and it has been dealt with.
     JOB = auto()
+    #: There was a job, but it was taken away before it began.
+    LOST_JOB = auto()
     NOTHING = auto()
     #: The server refuses this runner, or it cannot be used at all.
     UNHEALTHY = auto()
@@ -104,12 +106,12 @@ class Poller:
         if answer.job is None:
             return Polled.NOTHING if answer.healthy else Polled.UNHEALTHY
         try:
-            self._run(entry, answer, data)
+            ran = self._run(entry, answer, data)
         finally:
             provider.release(entry.config, data)
-        return Polled.JOB
+        return Polled.JOB if ran else Polled.LOST_JOB
 
-    def _run(self, entry: Entry, answer: JobAnswer, data: object) -> None:
+    def _run(self, entry: Entry, answer: JobAnswer, data: object) -> bool:
         if not entry.config.strict_check_interval:
             self._again(entry)
         job = answer.job
@@ -118,8 +120,9 @@ class Poller:
         fields = job_fields(entry, job)
         with self._ledger.job(entry, job.job_info.project_id, cancel) as numbers:
             self._tell("Added job to processing list", fields)
-            Assignment(entry, answer, self._options, self._stop).carry_out(numbers, cancel, data)
+            ran = Assignment(entry, answer, self._options, self._stop).carry_out(numbers, cancel, data)
         self._tell("Removed job from processing list", fields)
+        return ran
 
     def _tell(self, message: str, fields: dict[str, object]) -> None:
         if log.isEnabledFor(logging.INFO):

@@ -129,6 +129,7 @@ class SingleRunner:
                 if self._options.max_builds and left <= 0:
                     log.info("This runner has processed its build limit, so now exiting")
                     return
+            if polled in (Polled.JOB, Polled.LOST_JOB):
                 continue
             if polled is Polled.UNHEALTHY:
                 log.info("Runner is not healthy!")

@@ -184,6 +184,15 @@ def test_bug_in_an_executor_ends_one_job_with_one_line() -> None:
     assert job.executors[-1].cleanups == 1
 
 
+def test_policy_jobs_say_so_before_the_first_step() -> None:
+    options = {"execution_policy_job": True, "policy_name": "p", "policy_variables_override_allowed": False}
+    job = Job(payload(policy_options={**options, "policy_variables_override_exceptions": ["A", "B"]}))
+    job.run()
+    said = 'Job triggered by policy "p".\nVariables set elsewhere do not override those of the policy (except A, B).\n'
+    assert said in job.text
+    assert job.text.index(said) < job.text.index('Executing "step_script" stage')
+
+
 def test_unknown_shell_is_a_configuration_error() -> None:
     job = Job(payload(), shell="fish")  # noqa: S604 - a key of the config
     assert job.run().reason == "runner_configuration_error"
