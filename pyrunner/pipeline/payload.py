@@ -36,6 +36,9 @@ FAILURE_REASONS = (
 )
 _MASKED_PREFIXES = ("glpat-", "gloas-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "glimt-", "glagent-", "glsoat-")
 
+#: A depth that takes everything from a shallow repository.
+_ALL_THERE_IS = 1_000_000
+
 #: File name and format in which each kind of report is uploaded.
 _REPORTS = {
     "accessibility": ("gl-accessibility.json", "raw"),
@@ -122,7 +125,11 @@ def _job_info(job: Job, context: RunContext, job_id: int) -> JobInfo:
 
 
 def _git_info(context: RunContext, token: str, variables: Sequence[JobVariable]) -> GitInfo:
-    depth = next((item.value for item in reversed(variables) if item.key == "GIT_DEPTH"), "")
+    given = next((item.value for item in reversed(variables) if item.key == "GIT_DEPTH"), "")
+    depth = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else context.depth
+    if context.shallow and depth == 0:
+        # git refuses to take a shallow history over as if it were whole
+        depth = _ALL_THERE_IS
     return GitInfo(
         repo_url=repository_url(context, token),
         repo_object_format="sha256" if len(context.sha) == 64 else "sha1",
@@ -131,7 +138,7 @@ def _git_info(context: RunContext, token: str, variables: Sequence[JobVariable])
         sha=context.sha,
         before_sha=context.before_sha,
         refspecs=list(context.refspecs),
-        depth=int(depth) if depth.isascii() and depth.isdigit() and len(depth) < 10 else context.depth,
+        depth=depth,
         protected=False,
     )
 

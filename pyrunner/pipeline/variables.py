@@ -50,6 +50,8 @@ class RunContext(Struct, frozen=True, kw_only=True):
     refspecs: tuple[str, ...] = ()
     #: Depth of fetches when the job has no ``GIT_DEPTH``; 0 = all.
     depth: int = 20
+    #: The repository that is served lacks older commits.
+    shallow: bool = False
     #: Seconds, for jobs without ``timeout``.
     timeout: int = DEFAULT_TIMEOUT
     #: Given for this run; they win over everything in the file.

@@ -174,6 +174,33 @@ def test_inside_a_git_hook_jobs_work_on_their_own_clone(project: Project) -> Non
     assert index.read_bytes() == before
 
 
+def test_a_shallow_clone_runs(project: Project, tmp_path: Path) -> None:
+    project.write(".gitlab-ci.yml", "job: {script: ['git log --oneline | wc -l', cat file]}")
+    for number in range(3):
+        project.write("file", f"{number}\n")
+        project.commit()
+    shallow = Project(tmp_path / "shallow")
+    subprocess.run(["git", "clone", "--quiet", "--depth", "1", f"file://{project.path}", str(shallow.path)], check=True)
+    shallow.write("file", "changed\n")
+    for depth in ("0", "20", "1"):
+        job = shallow.jobs("--variable", f"GIT_DEPTH={depth}")["job"]
+        assert job["status"] == "success", log_of(job)
+        assert "changed\n" in log_of(job)
+        assert "rejected" not in log_of(job)
+
+
+def test_a_sha256_repository_runs(tmp_path: Path) -> None:
+    path = tmp_path / "project"
+    subprocess.run(["git", "init", "--quiet", "--object-format=sha256", str(path)], check=True)
+    project = Project(path)
+    project.write(".gitlab-ci.yml", "job: {script: [git cat-file commit HEAD]}")
+    project.commit()
+    project.write("new", "x\n")
+    job = project.jobs()["job"]
+    assert job["status"] == "success", log_of(job)
+    assert f"parent {project.git('rev-parse', 'HEAD').strip()}" in log_of(job)
+
+
 def test_artifacts_go_to_the_jobs_that_want_them(project: Project) -> None:
     project.write(
         ".gitlab-ci.yml",

@@ -14,7 +14,7 @@ from pyrunner.pipeline.variables import RunContext, slug
 
 #: The ref that the snapshot is served under.
 REF = "refs/pipelines/1"
-_REMOTE = re.compile(r"(?:\w+://[^/]+/|(?:[^@/]+@)?[^:/]+:)(?P<path>[^?#]+?)(?:\.git)?/*")
+_REMOTE = re.compile(r"(?!file:)(?:\w+://[^/]+/|(?:[^@/]+@)?[^:/]+:)(?P<path>[^?#]+?)(?:\.git)?/*")
 _PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+")
 
 
@@ -55,6 +55,7 @@ def run_context(
         user_name=settings.user_name,
         user_email=settings.user_email,
         refspecs=tuple(refspecs),
+        shallow=snapshot.shallow,
         timeout=timeout,
         overrides=overrides,
         config_path=config_path,

@@ -46,6 +46,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     settings: Settings
     #: Whether the work tree differs from the commit that is checked out.
     changed: bool
+    #: Whether the user's repository lacks older commits.
+    shallow: bool
 
 
 def take_snapshot(repository: Repository, bare: Path, ref: str) -> Snapshot:
@@ -80,7 +82,9 @@ def take_snapshot(repository: Repository, bare: Path, ref: str) -> Snapshot:
     _write_ref(bare, ref, sha)
     if branch:
         _write_ref(bare, f"refs/heads/{branch}", sha)
-    return Snapshot(sha=sha, branch=branch, head=head, settings=settings, changed=changed)
+    return Snapshot(
+        sha=sha, branch=branch, head=head, settings=settings, changed=changed, shallow=repository.shallow.exists()
+    )
 
 
 def _make_bare(repository: Repository, bare: Path) -> None:

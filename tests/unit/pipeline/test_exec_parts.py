@@ -19,6 +19,7 @@ from pyrunner.cli.exec.plan import read_variables
         ("git@gitlab.example:group/sub/proj.git", "group/sub/proj"),
         ("https://user:secret@gitlab.example/group/proj.git/", "group/proj"),
         ("ssh://git@gitlab.example:22/group/proj", "group/proj"),
+        ("file:///srv/git/proj.git", "local/my-project"),
         ("/srv/git/proj.git", "local/my-project"),
         ("../elsewhere", "local/my-project"),
         ("https://host/../x/..", "local/my-project"),

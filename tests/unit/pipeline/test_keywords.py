@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from pyrunner.base.errors import PipelineError
+from pyrunner.pipeline import job_names
 from pyrunner.pipeline.job import CacheKeyFiles, Pipeline, When
 from pyrunner.pipeline.keywords import KEYWORDS, Where
 from pyrunner.pipeline.spot import duration
@@ -198,3 +200,9 @@ def test_what_is_wrong_is_said_with_its_place(refused: Refused, text: str, place
 
 def test_hidden_entries_may_hold_anything(load: Load) -> None:
     assert list(load(".x: [1, 2]\n.y: {whatever: 1}\njob: {script: x}").jobs) == ["job"]
+
+
+def test_names_of_jobs_are_found_in_files_that_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "ci.yml"
+    file.write_text(".hidden: {a: b}\nvariables: {A: b}\nworkflow: {rules: []}\none: {only: [x]}\ntwo: {script: y}\n")
+    assert job_names(str(file)) == ["one", "two"]
