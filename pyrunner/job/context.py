@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from pyrunner.api.tokens import short_token
 from pyrunner.api.variables import Variables
 from pyrunner.api.wire import Features, JobResponse
+from pyrunner.base.errors import JobError
 from pyrunner.base.host import goarch, goos
 from pyrunner.base.version import GITLAB_RUNNER_VERSION, REVISION
 from pyrunner.config import feature_flags
 from pyrunner.config.model import RunnerConfig
 from pyrunner.executors.protocol import Environment, ExecutorProvider, ShellScriptInfo
 from pyrunner.job.directories import Directories, Place, resolve_directories
+from pyrunner.job.inputs import interpolated
 from pyrunner.job.settings import Limits, Settings, read_settings
 from pyrunner.job.variables import Paths, TlsFiles, VariableSources, job_variables
 from pyrunner.shells.protocol import ScriptContext
@@ -60,6 +62,8 @@ class JobContext:
     sources: VariableSources
     #: Expanded; without those that need directories.
     variables: Variables
+    #: Why the job cannot run as it is, known before it begins.
+    refusal: JobError | None = None
 
     @property
     def timeout(self) -> float:
@@ -83,6 +87,7 @@ def job_context(job: JobResponse, setting: JobSetting) -> JobContext:
     flags, flag_warnings = feature_flags.resolve(config.feature_flags, by_key.get)
     features = Features()
     setting.provider.get_features(features)
+    job, refusal = _with_inputs(job, flags)
     timeout = job.runner_info.timeout
     sources = VariableSources(
         flags=flags,
@@ -119,7 +124,17 @@ def job_context(job: JobResponse, setting: JobSetting) -> JobContext:
         settings=settings,
         sources=sources,
         variables=variables,
+        refusal=refusal,
     )
+
+
+def _with_inputs(job: JobResponse, flags: Mapping[str, bool]) -> tuple[JobResponse, JobError | None]:
+    if not flags["FF_ENABLE_JOB_INPUTS_INTERPOLATION"]:
+        return job, None
+    try:
+        return interpolated(job), None
+    except JobError as error:
+        return job, error
 
 
 def prepared_job(context: JobContext, environment: Environment, shell_info: ShellScriptInfo) -> PreparedJob:

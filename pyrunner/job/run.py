@@ -82,7 +82,9 @@ class _JobRun:
             BaseException: what the job failed with.
         """
         self._say_hello()
-        check_support(self._context.job, self._context.flags, self._context.setting.config.executor)
+        if self._context.refusal is not None:
+            raise self._context.refusal
+        check_support(self._context.job, self._context.setting.config.executor)
         self._cancel.start_clock(self._context.timeout)
         try:
             self._warn()

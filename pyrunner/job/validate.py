@@ -1,15 +1,12 @@
 """What a payload asks for that cannot be done: refused before the job starts, with one clear line.
 
-facts/runner-api.md 5.3 (``executor_opts``), 5.6 (``inputs``), 5.7 (``secrets``) and 5.8 (``run``).
+facts/runner-api.md 5.3 (``executor_opts``), 5.7 (``secrets``) and 5.8 (``run``).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-import msgspec
 
 from pyrunner.api.wire import Image, JobResponse
 from pyrunner.base.errors import JobError
@@ -17,7 +14,6 @@ from pyrunner.base.errors import JobError
 #: Exit code of jobs whose payload is refused.
 INVALID_PAYLOAD_EXIT = 3
 _IMAGE_OPTIONS = {"docker": ("platform", "user"), "kubernetes": ("user",)}
-_TEMPLATE = re.compile(r"\$\{\{\s*job\s*\.\s*inputs\b")
 
 
 class PayloadError(JobError):
@@ -48,7 +44,7 @@ def check_payload(job: JobResponse) -> None:
             raise PayloadError("the job has `run` and a variable STEPS: only one of them can be used")
 
 
-def check_support(job: JobResponse, flags: Mapping[str, bool], executor: str) -> None:
+def check_support(job: JobResponse, executor: str) -> None:
     """Refuse what is well-formed but cannot be done here.
 
     Raises:
@@ -59,8 +55,6 @@ def check_support(job: JobResponse, flags: Mapping[str, bool], executor: str) ->
     if job.secrets:
         names = ", ".join(sorted(job.secrets))
         raise UnsupportedJobError(f"secrets are not supported in this version, the job needs: {names}")
-    if job.inputs and flags.get("FF_ENABLE_JOB_INPUTS_INTERPOLATION", True) and _has_template(job):
-        raise UnsupportedJobError("job inputs (`${{ job.inputs.… }}`) are not supported in this version")
 
 
 def _check_options(kind: str, image: Image) -> None:
@@ -81,25 +75,3 @@ def _check_keys(kind: str, options: Mapping[str, Any], known: tuple[str, ...], w
             f'Unsupported "{kind}" options [{" ".join(unknown)}] for "{where}"; '
             f"supported options are [{' '.join(known)}]"
         )
-
-
-def _has_template(job: JobResponse) -> bool:
-    places = [
-        *(step.script for step in job.steps if step.name in ("script", "after_script")),
-        job.image,
-        job.services,
-        job.artifacts,
-        job.cache,
-    ]
-    return any(_TEMPLATE.search(text) for text in _texts(msgspec.to_builtins(places)))
-
-
-def _texts(value: object) -> Iterable[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)

@@ -252,11 +252,11 @@ REFUSED = [
     (
         {
             "inputs": [{"key": "x", "value": {"type": "string", "content": "y"}}],
-            "steps": [step("script", "echo ${{ job.inputs.x }}")],
+            "steps": [step("script", "echo ${{ job.inputs.y }}")],
         },
         "runner_configuration_error",
         0,
-        "job inputs",
+        'there is no job input "y"',
     ),
     ({"run": "[]", "steps": []}, "runner_configuration_error", 0, "cannot run CI steps"),
     ({"run": "[]"}, "runner_system_failure", 3, "both `run` and scripts"),
@@ -278,6 +278,13 @@ def test_what_cannot_be_done_is_refused_with_one_line(
     assert (job.verdict.failure_reason, job.verdict.exit_code) == (reason, code)
     assert line in text(job).splitlines()[-1]
     assert b"step_script" not in job.trace
+
+
+def test_inputs_are_put_into_the_script(gitlab: FakeGitLab, runner: RunnerService) -> None:
+    inputs = [{"key": "x", "value": {"type": "string", "content": "from an input"}}]
+    job = finished(gitlab, payload('echo "<${{ job.inputs.x }}>"', inputs=inputs))
+    assert job.state == "success"
+    assert "\n<from an input>\n" in text(job)
 
 
 def test_malformed_payload_fails_its_job_and_not_the_runner(gitlab: FakeGitLab, runner: RunnerService) -> None:
