@@ -25,7 +25,7 @@ FLAGS = (
     Flag("no-needs", "bool", "run the chosen jobs without those they need"),
     Flag("executor", help="what runs the jobs", default="shell", complete="executor"),
     Flag("concurrent", "int", "jobs at the same time; default: number of processors, at least 2"),
-    Flag("timeout", "duration", "limit of jobs without a timeout of their own", default=3600.0),
+    Flag("timeout", "duration", "limit of jobs without a timeout of their own; default: 1h"),
     Flag("list", "bool", "list the jobs and run nothing"),
     Flag("dry-run", "bool", "show what would run, in order, and run nothing"),
     Flag(

@@ -14,6 +14,7 @@ from pyrunner.cli.parse import Invocation
 from pyrunner.pipeline.graph import Graph, choose
 from pyrunner.pipeline.job import Pipeline
 from pyrunner.pipeline.load import load_pipeline
+from pyrunner.pipeline.variables import DEFAULT_TIMEOUT
 
 DEFAULT_FILE = ".gitlab-ci.yml"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -41,7 +42,7 @@ def make_plan(call: Invocation) -> Plan:
         PyrunnerError: no repository, no file, a wrong file, unknown jobs, unusable flags.
     """
     variables = read_variables(call.items("variable"))
-    timeout = int(call.seconds("timeout"))
+    timeout = int(call.seconds("timeout")) if "timeout" in call.given else DEFAULT_TIMEOUT
     if timeout < 1:
         raise UsageError("--timeout must be longer than a second")
     concurrent = call.number("concurrent") if "concurrent" in call.given else max(2, os.cpu_count() or 1)
