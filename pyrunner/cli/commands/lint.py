@@ -22,9 +22,11 @@ def run(call: Invocation) -> int:
     Raises:
         PyrunnerError: the file is missing or has errors.
     """
+    from pyrunner.cli.notice import runtime_platform
     from pyrunner.config.lint import lint_file
     from pyrunner.config.load import default_config_path
 
+    runtime_platform()
     report = lint_file(call.text("config") or default_config_path())
     as_json = call.text("output") == "json"
     _print_json(report) if as_json else _print_text(report)

@@ -18,8 +18,10 @@ _LOG = logging.getLogger(__name__)
 
 def run(call: Invocation) -> int:
     """One log line per runner, or a JSON document on stdout; a broken config is a warning only."""
+    from pyrunner.cli.notice import runtime_platform
     from pyrunner.config.load import default_config_path, load_config
 
+    runtime_platform()
     path = call.text("config") or default_config_path()
     as_json = call.text("output") == "json"
     if not as_json:
