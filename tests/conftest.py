@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +25,7 @@ _FOREIGN_NAMES = (
 )
 IN_CI = os.environ.get("CI") == "true"
 IS_ROOT = os.geteuid() == 0
+NOBODY = 65534
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +71,22 @@ def no_leaked_children() -> Iterator[None]:
     while leaked := {pid: name for pid, name in _children().items() if pid not in before}:
         assert time.monotonic() < deadline, f"leaked processes: {leaked}"
         time.sleep(0.02)
+
+
+@pytest.fixture
+def as_plain_user(tmp_path: Path) -> Iterator[Path]:
+    """A folder, and the rights of someone to whom a mode of 0 means something: root reads everything."""
+    if not IS_ROOT:
+        yield tmp_path
+        return
+    folder = Path(tempfile.mkdtemp(prefix="plain-user-", dir="/tmp"))
+    os.chown(folder, NOBODY, NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        yield folder
+    finally:
+        os.seteuid(0)
+        shutil.rmtree(folder)
 
 
 def _children() -> dict[int, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,7 +80,6 @@ def test_fetch_is_tried_again_with_a_clean_work_tree(
     assert b"Deleting all tracked and untracked files due to source fetch failure" in job.trace
 
 
-@pytest.mark.skipif(not os.access(Path(sys.executable).parent / "pyrunner", os.X_OK), reason="not installed")
 def test_artifacts_go_from_job_to_job_and_a_cache_stays(
     gitlab: FakeGitLab, runner: RunnerService, repository: GitRepository
 ) -> None:

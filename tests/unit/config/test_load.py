@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -183,9 +182,8 @@ def test_a_directory_in_place_of_the_file_is_one_line(tmp_path: Path) -> None:
         load_config(str(tmp_path))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_may_not_be_read_is_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "config.toml"
+def test_a_file_that_may_not_be_read_is_one_line(as_plain_user: Path) -> None:
+    path = as_plain_user / "config.toml"
     path.touch(mode=0)
     with pytest.raises(ConfigError, match="cannot be read: Permission denied"):
         load_config(str(path))
