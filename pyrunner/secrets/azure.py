@@ -85,16 +85,13 @@ class AzureSource:
 
     def _login(self, server: AzureServer, cancel: CancelToken) -> str:
         self._caller.hide(server.jwt)
-        domain = _cloud(server.url)
-        authority = (self._environment.get("AZURE_AUTHORITY_HOST") or _CLOUDS[domain]).rstrip("/")
-        if "://" not in authority:
-            authority = f"https://{authority}"
+        authority, scope = cloud_of(server.url, self._environment)
         form = {
             "grant_type": "client_credentials",
             "client_id": server.client_id,
             "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
             "client_assertion": server.jwt,
-            "scope": f"https://{domain}/.default",
+            "scope": scope,
         }
         request = Request(
             method="POST",
@@ -110,10 +107,16 @@ class AzureSource:
         return token
 
 
-def _cloud(url: str) -> str:
-    """The domain of the cloud that a key vault belongs to."""
+def cloud_of(url: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Where to log in, and for what, to read the key vault at `url`.
+
+    Raises:
+        SecretConfigError: `url` cannot be used.
+    """
     try:
         host = parse_target(url).host
     except ClientError as error:
         raise SecretConfigError(str(error)) from None
-    return next((domain for domain in _CLOUDS if host.endswith(f".{domain}")), _PUBLIC)
+    domain = next((domain for domain in _CLOUDS if host.endswith(f".{domain}")), _PUBLIC)
+    authority = (environment.get("AZURE_AUTHORITY_HOST") or _CLOUDS[domain]).rstrip("/")
+    return authority if "://" in authority else f"https://{authority}", f"https://{domain}/.default"

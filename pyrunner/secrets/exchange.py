@@ -111,7 +111,8 @@ class Caller:
     def failure(self, response: Response) -> str:
         """``GET https://host/path: 403 Forbidden (permission denied)``"""
         text = f"{response.method} {clean_url(response.url)}: {response.status_line}"
-        said = error_text(response.body)
+        # the body of a good answer is the secret
+        said = error_text(response.body) if response.status >= 300 else ""
         return self._shown(f"{text} ({said})" if said else text)
 
     def read(self, response: Response, kind: type[Answer]) -> Answer:

@@ -33,7 +33,7 @@ _REVOKE_TIMEOUT = 5.0
 class _Auth(msgspec.Struct):
     client_token: str
     #: ``service`` or ``batch``; batch tokens cannot be revoked and are gone soon.
-    token_type: str = ""
+    kind: str = msgspec.field(name="token_type", default="")
 
 
 class _Login(msgspec.Struct):
@@ -67,7 +67,7 @@ class VaultSource:
         # not under the job's cancel: a cancelled job leaves no token behind either
         limit = CancelToken().child(_REVOKE_TIMEOUT)
         for server, login in self._logins.values():
-            if login.token_type != "batch":
+            if login.kind != "batch":
                 self._revoke(server, login.client_token, limit)
         limit.close()
         self._logins.clear()
