@@ -1,7 +1,7 @@
 """``aws_secrets_manager``: AWS Secrets Manager (facts/runner-api.md 5.7).
 
 The job's JWT is exchanged for credentials of a role (`sts`), which then sign the read (`sigv4`): two plain HTTPS
-requests, made with the project's own client instead of boto3 (25 MB, 0.3 s to import).
+requests, made with the project's own client instead of boto3.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import re
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -106,7 +107,7 @@ DROP = Reply(status=-2)
 class Store:
     """A server on loopback; subclasses say what it answers. Use as a context manager."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.asked: list[Asked] = []
         self._faults: list[tuple[str, Reply, int]] = []
         self._over = threading.Event()
@@ -144,8 +145,9 @@ class Store:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = False
         self._server.block_on_close = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self.authority = f"127.0.0.1:{self._server.server_port}"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> Any:
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -183,8 +185,8 @@ class Vault(Store):
 
     audience = "https://vault.test"
 
-    def __init__(self, namespace: str = "") -> None:
-        super().__init__()
+    def __init__(self, namespace: str = "", tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(tls)
         self.namespace = namespace
         self.token_type = "service"
         self.tokens: set[str] = set()

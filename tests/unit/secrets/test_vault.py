@@ -272,6 +272,18 @@ def test_failed_revocation_is_logged_without_the_token(
     assert not any(token in str(vars(record)) for token in vault.tokens for record in caplog.records)
 
 
+def test_silent_server_does_not_hold_up_the_end_of_the_stage(
+    vault: Vault, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyrunner.secrets.vault._REVOKE_TIMEOUT", 0.1)
+    vault.secrets["kv-v2/data/production/db"] = {"password": "x"}
+    vault.fail("revoke-self", HANG)
+    with closing(VaultSource(quick_caller())) as source:
+        resolve(source, spec(vault))
+        resolve(source, spec(vault) | {"server": {**spec(vault)["server"], "url": f"{vault.url}/"}})
+    assert len(caplog.records) == 2
+
+
 def test_standby_server_names_the_active_one(vault: Vault, source: VaultSource) -> None:
     vault.secrets["kv-v2/data/production/db"] = {"password": "x"}
     with Vault() as standby:
