@@ -6,13 +6,13 @@ A dial can be broken off from another thread at any moment: the socket is handed
 from __future__ import annotations
 
 import socket
-import ssl
 import time
 
 from pyrunner.api.errors import ClientError, TransportError, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
 
     from pyrunner.api.urls import Target

@@ -7,7 +7,6 @@ goes through proxies, follows redirects, reads gzip, streams both ways, and repe
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 
@@ -20,6 +19,7 @@ from pyrunner.api.retry import RetryPolicy, is_retriable
 from pyrunner.api.tls import TlsFiles, contexts
 from pyrunner.api.urls import api_base, clean_url, is_same_server, parse_target, redirected
 from pyrunner.base.host import user_agent
+from pyrunner.base.light_log import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyrunner.api.exchange import Body, Sink
     from pyrunner.base.cancel import CancelToken
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 _MAX_REDIRECTS = 10
 _SECRET_HEADERS = frozenset(("job-token", "runner-token", "private-token", "authorization"))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import ssl
 import threading
+
+from pyrunner.base.light_log import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import ssl
+
     Stamp = tuple[int, ...]
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def certificate_directory() -> str:
@@ -103,6 +105,9 @@ contexts = Contexts()
 
 def make_context(files: TlsFiles) -> ssl.SSLContext:
     """A verifying client context: the system pool plus the CA file, the client pair, TLS 1.2 or newer."""
+    # not above: most helper commands speak plain HTTP or none, and this import is a third of their start
+    import ssl
+
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # as Go: any certificate of the pool is an anchor (a CA file may hold the server's own certificate), and
@@ -137,6 +142,8 @@ def _add_pair(context: ssl.SSLContext, files: TlsFiles) -> None:
 
 def verified_chain(sock: ssl.SSLSocket) -> str:
     """PEM of the chain that was verified on a connection, the server's certificate first."""
+    import ssl
+
     if hasattr(sock, "get_verified_chain"):
         encoded: list[bytes] = sock.get_verified_chain()
     else:

@@ -12,7 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SPECIAL = re.compile(r"[$'\"\\]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPERATION = re.compile(r"(:?[-+=?]|%%?|##?)(.*)", re.DOTALL)
 #: A backslash is taken away only before these: before anything else it may belong to a glob (``\*``).
@@ -25,8 +24,6 @@ class _MalformedError(ValueError):
 
 def expand(word: str, environment: Mapping[str, str]) -> str:
     """`word` with variables and quotes resolved; returned as it is where it is no valid shell word."""
-    if _SPECIAL.search(word) is None:
-        return word
     try:
         return _Word(word, environment).whole()
     except _MalformedError:

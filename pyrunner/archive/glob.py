@@ -6,13 +6,13 @@ Hidden files match like any others, and symbolic links are never followed (facts
 from __future__ import annotations
 
 import os
-import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Iterator
 
-_META = re.compile(r"[*?\[{\\]")
+_META = frozenset("*?[{\\")
 #: More alternatives than a person writes: `{a,b}{c,d}…` doubles with each group.
 _MOST_ALTERNATIVES = 4096
 
@@ -23,7 +23,7 @@ class BadPatternError(ValueError):
 
 def is_glob(pattern: str) -> bool:
     """Whether the pattern holds anything that is not literal."""
-    return _META.search(pattern) is not None
+    return not _META.isdisjoint(pattern)
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
@@ -33,8 +33,15 @@ def matcher(pattern: str) -> Callable[[str], bool]:
         BadPatternError: unclosed ``[`` or ``{``.
     """
     text = "|".join(f"(?:{_path_regex(part)})" for part in alternatives(pattern))
-    matches = re.compile(text, re.DOTALL).fullmatch
+    matches = _compiled(text)
     return lambda path: matches(path) is not None
+
+
+def _compiled(regex: str) -> Callable[[str], re.Match[str] | None]:
+    # not above: a path without globs, the usual one, is taken before `re` would be imported
+    import re
+
+    return re.compile(regex, re.DOTALL).fullmatch
 
 
 def alternatives(pattern: str) -> list[str]:
@@ -116,6 +123,8 @@ def _path_regex(pattern: str) -> str:
 
 
 def _segment_regex(segment: str) -> str:
+    import re
+
     regex, at = "", 0
     while at < len(segment):
         character = segment[at]
@@ -141,6 +150,8 @@ def _segment_regex(segment: str) -> str:
 
 
 def _class_regex(inside: str) -> str:
+    import re
+
     negated = inside[:1] in ("!", "^")
     body, at, start = "", 0, inside[1:] if negated else inside
     while at < len(start):
@@ -184,7 +195,7 @@ def _walk(root: str, base: str, segments: list[str]) -> Iterator[str]:
         if os.path.lexists(os.path.join(root, path)):
             yield from _into(root, path, rest)
     else:
-        matches = re.compile(_segment_regex(head), re.DOTALL).fullmatch
+        matches = _compiled(_segment_regex(head))
         for name, is_directory in _list(root, base):
             if matches(name) and (is_directory or not rest):
                 yield from _walk(root, _join(base, name), rest)

@@ -6,12 +6,13 @@ as zlib's 7 and 9, so the two slow ones are zlib's own.
 
 from __future__ import annotations
 
-import logging
 import zlib
 
 from isal import isal_zlib
 
-log = logging.getLogger(__name__)
+from pyrunner.base.light_log import Log
+
+log = Log(__name__)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
+from pyrunner.base.light_log import Log
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def warn_about_git(action: str) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 
 from pyrunner.archive import glob
 from pyrunner.archive.errors import ArchiveError
 from pyrunner.archive.notice import warn_about_git
+from pyrunner.base.light_log import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class Selection:

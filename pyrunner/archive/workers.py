@@ -11,7 +11,6 @@ import os
 import select
 import struct
 import sys
-import threading
 
 from pyrunner.archive.errors import ArchiveError
 
@@ -65,7 +64,8 @@ def spread(batches: Sequence[B], work: Callable[[B], Result], workers: int) -> I
 
 
 def _may_fork() -> bool:
-    return sys.platform == "linux" and threading.active_count() == 1
+    threading = sys.modules.get("threading")  # not imported: there are no threads
+    return sys.platform == "linux" and (threading is None or threading.active_count() == 1)
 
 
 def _start(batches: Sequence[B], work: Callable[[B], Result], inherited: list[int]) -> tuple[int, int]:

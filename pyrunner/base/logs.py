@@ -10,33 +10,15 @@ import logging
 import sys
 import time
 
+from pyrunner.base.log_line import FATAL as FATAL
+from pyrunner.base.log_line import FORMATS as FORMATS
+from pyrunner.base.log_line import LEVELS as LEVELS
+from pyrunner.base.log_line import PANIC, TRACE, runner_line
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TextIO
 
-RESET = "\x1b[0;m"
-#: Marks for levels below debug and above error that the standard library lacks.
-TRACE, FATAL, PANIC = 5, 50, 60
-
-LEVELS = {
-    "trace": TRACE,
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warn": logging.WARNING,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-    "fatal": FATAL,
-    "panic": PANIC,
-}
-FORMATS = ("runner", "text", "json")
-
-_STYLES = {
-    logging.DEBUG: ("\x1b[37;1m", ""),
-    logging.WARNING: ("\x1b[0;33m", "WARNING: "),
-    logging.ERROR: ("\x1b[31;1m", "ERROR: "),
-    FATAL: ("\x1b[31;1m", "FATAL: "),
-    PANIC: ("\x1b[31;1m", "PANIC: "),
-}
 _NAMES = {TRACE: "trace", logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warning"}
 _NAMES |= {logging.ERROR: "error", FATAL: "fatal", PANIC: "panic"}
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "action", "taskName"}
@@ -51,18 +33,6 @@ def fields_of(record: logging.LogRecord) -> dict[str, object]:
     return dict(sorted(extra.items()))
 
 
-def runner_line(level: int, message: str, fields: dict[str, object]) -> str:
-    """One line of the ``runner`` format, without newline: the form that job logs and terminals show.
-
-    The message is padded to 50 columns including its prefix, one space follows the reset and each field adds another.
-    """
-    color, prefix = _STYLES.get(level, ("", ""))
-    line = f"{color}{prefix}{message:<{50 - len(prefix)}}{RESET} "
-    for key, value in sorted(fields.items()):
-        line += f" {color}{key}{RESET}={value}"
-    return line
-
-
 class RunnerFormatter(logging.Formatter):
     """``runner``: GitLab Runner's own look, always with colours (also when piped: scripts match on it)."""
 
@@ -71,11 +41,7 @@ class RunnerFormatter(logging.Formatter):
         self._color = color
 
     def format(self, record: logging.LogRecord) -> str:
-        if self._color:
-            return runner_line(record.levelno, record.getMessage(), fields_of(record))
-        _, prefix = _STYLES.get(record.levelno, ("", ""))
-        pairs = "".join(f" {key}={value}" for key, value in fields_of(record).items())
-        return f"{prefix}{record.getMessage():<{50 - len(prefix)}} {pairs}".rstrip()
+        return runner_line(record.levelno, record.getMessage(), fields_of(record), color=self._color)
 
 
 class TextFormatter(logging.Formatter):

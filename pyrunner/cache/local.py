@@ -51,15 +51,21 @@ class LocalArchive:
 
     def write_metadata(self, metadata: Mapping[str, str]) -> None:
         """Note what the archive is, for people who look at the directory; keys in lower case."""
-        import json
-
         path = os.path.join(os.path.dirname(self.path) or ".", METADATA_NAME)
         temporary = f"{path}.{os.getpid()}"
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o640)
         try:
             with open(fd, "w", encoding="utf-8") as file:
-                json.dump({key.lower(): value for key, value in metadata.items()}, file)
+                file.write(_json({key.lower(): value for key, value in metadata.items()}))
             os.replace(temporary, path)
         except BaseException:
             os.unlink(temporary)
             raise
+
+
+def _json(values: dict[str, str]) -> str:
+    if not values:
+        return "{}"
+    import json
+
+    return json.dumps(values)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import os
 
 from pyrunner.base.errors import PyrunnerError
-from pyrunner.base.logs import FATAL
+from pyrunner.base.light_log import Log
 from pyrunner.cli.notice import runtime_platform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def run_helper(work: Callable[[], int]) -> int:
@@ -26,7 +25,7 @@ def run_helper(work: Callable[[], int]) -> int:
     try:
         return work()
     except PyrunnerError as error:
-        log.log(FATAL, "%s", error)
+        log.fatal("%s", error)
         if error.hint:
             log.info("%s", error.hint)
         return error.exit_code
@@ -34,5 +33,5 @@ def run_helper(work: Callable[[], int]) -> int:
         raise
     except OSError as error:
         name = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, (str, bytes)) else ""
-        log.log(FATAL, "%s%s", name, error.strerror or error)
+        log.fatal("%s%s", name, error.strerror or error)
         return 1

@@ -140,21 +140,28 @@ def _profiled(path: str, work: Callable[[], int]) -> int:
 
 
 def _set_up_logging(root: Invocation, name: str) -> None:
-    from pyrunner.base import logs
+    from pyrunner.base.log_line import FORMATS, LEVELS
 
     level = "debug" if root.flag("debug") else root.text("log-level")
     style = root.text("log-format")
-    if level not in logs.LEVELS:
+    if level not in LEVELS:
         raise UsageError(
             f'Error while setting up logging configuration: failed to parse log level: "{level}"',
-            hint=f"one of: {', '.join(logs.LEVELS)}",
+            hint=f"one of: {', '.join(LEVELS)}",
         )
-    if style not in logs.FORMATS:
+    if style not in FORMATS:
         raise UsageError(
             f'Error while setting up logging configuration: unknown log format "{style}", '
-            f"expected one of: [{' '.join(logs.FORMATS)}]"
+            f"expected one of: [{' '.join(FORMATS)}]"
         )
-    logs.setup(level, "runner" if name in registry.HELPER_COMMANDS else style)
+    if name in registry.HELPER_COMMANDS:
+        from pyrunner.base.light_log import write_lines
+
+        write_lines(LEVELS[level], color="NO_COLOR" not in os.environ)
+        return
+    from pyrunner.base.logs import setup
+
+    setup(level, style)
 
 
 def _say(error: PyrunnerError) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 
 from pyrunner.base.host import goarch, goos, is_root
+from pyrunner.base.light_log import Log
 from pyrunner.base.version import GITLAB_RUNNER_VERSION, REVISION
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def runtime_platform() -> None:

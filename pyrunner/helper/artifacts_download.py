@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 
 from pyrunner.archive.extract import extract
 from pyrunner.base.errors import PyrunnerError
+from pyrunner.base.light_log import Log
 from pyrunner.helper.attempts import RetriableError, Schedule, attempt
 from pyrunner.helper.download_file import DownloadFile
 from pyrunner.helper.meter import Meter
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyrunner.api.http import HttpClient
     from pyrunner.helper.server import JobServer
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class Download:

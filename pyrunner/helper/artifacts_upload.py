@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 
 from pyrunner.archive.selection import select
 from pyrunner.archive.write import SUFFIXES, archive_chunks
 from pyrunner.base.errors import PyrunnerError
+from pyrunner.base.light_log import Log
 from pyrunner.helper.attempts import RetriableError, Schedule, attempt
 from pyrunner.helper.environment import expanded
 from pyrunner.helper.meter import Meter
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyrunner.helper.provenance import Provenance
     from pyrunner.helper.server import JobServer
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 _TRIES, _TRIES_WHEN_UNAVAILABLE = 3, 6
 _SHOWN_BODY = 512

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import time
 
 from pyrunner.base.errors import PyrunnerError
+from pyrunner.base.light_log import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class RetriableError(PyrunnerError):

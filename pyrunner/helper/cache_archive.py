@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 
 from pyrunner.archive.selection import select
 from pyrunner.archive.write import archive_chunks, write_archive
 from pyrunner.base.errors import PyrunnerError
+from pyrunner.base.light_log import Log
 from pyrunner.cache.local import LocalArchive
 from pyrunner.helper.attempts import Schedule, attempt
 from pyrunner.helper.environment import expanded
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyrunner.helper.presigned import Storage
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 _FORMATS = ("zip", "zipzstd", "tarzstd")
 _PIECE = 1 << 20

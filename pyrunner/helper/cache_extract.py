@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 
 from pyrunner.archive.extract import extract
 from pyrunner.base.errors import PyrunnerError
+from pyrunner.base.light_log import Log
 from pyrunner.cache.local import LocalArchive
 from pyrunner.helper.attempts import Schedule, attempt
 from pyrunner.helper.meter import Meter
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pyrunner.helper.presigned import Storage, StoredObject
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 _NO_URL = (
     "No URL provided, cache will not be downloaded from shared cache server. "

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import os
 
 from pyrunner.base.errors import PyrunnerError
+from pyrunner.base.light_log import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def open_permissions(paths: Sequence[str]) -> int:

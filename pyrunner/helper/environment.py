@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 from pyrunner.base.errors import PyrunnerError
 
@@ -11,7 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping
 
-_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.]*)\s*[=:]\s*(.*)", re.DOTALL)
+_LINE = r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.]*)\s*[=:]\s*(.*)"
+#: A word without any of these means itself.
+_SPECIAL = frozenset("$'\"\\")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
@@ -21,6 +22,8 @@ def read_env_file(path: str) -> dict[str, str]:
     Raises:
         PyrunnerError: unreadable, or a line that is no assignment (its content is not shown: it may be a secret).
     """
+    import re
+
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             text = file.read()
@@ -28,7 +31,7 @@ def read_env_file(path: str) -> dict[str, str]:
         raise PyrunnerError(f"--env-file {path}: {error.strerror}") from error
     values: dict[str, str] = {}
     for number, line in _logical_lines(text):
-        match = _LINE.fullmatch(line)
+        match = re.fullmatch(_LINE, line, re.DOTALL)
         if match is None:
             raise PyrunnerError(f"--env-file {path}:{number}: expected KEY=value")
         values[match.group(1)] = _value(match.group(2).strip())
@@ -37,6 +40,8 @@ def read_env_file(path: str) -> dict[str, str]:
 
 def _logical_lines(text: str) -> Iterable[tuple[int, str]]:
     """Lines with their numbers, without comments and empty ones; a double-quoted value may go over several."""
+    import re
+
     waiting, start = "", 0
     for number, line in enumerate(text.splitlines(), 1):
         if not waiting:
@@ -54,6 +59,8 @@ def _logical_lines(text: str) -> Iterable[tuple[int, str]]:
 
 
 def _value(text: str) -> str:
+    import re
+
     if text[:1] == "'" and (end := text.find("'", 1)) > 0:
         return text[1:end]
     if text[:1] == '"' and (match := re.match(r'"((?:[^"\\]|\\.)*)"', text, re.DOTALL)):
@@ -63,6 +70,10 @@ def _value(text: str) -> str:
 
 def expanded(words: Iterable[str], environment: MutableMapping[str, str] | None = None) -> list[str]:
     """Each word expanded as a shell would, with this process's variables."""
+    return [word if _SPECIAL.isdisjoint(word) else _expanded(word, environment) for word in words]
+
+
+def _expanded(word: str, environment: MutableMapping[str, str] | None) -> str:
     from pyrunner.archive.expand import expand
 
-    return [expand(word, os.environ if environment is None else environment) for word in words]
+    return expand(word, os.environ if environment is None else environment)

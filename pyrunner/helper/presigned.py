@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from pyrunner.api.dial import Timeouts
 from pyrunner.api.errors import TransportError
 from pyrunner.api.http import HttpClient
@@ -123,6 +121,8 @@ def _check(response: Response) -> None:
 
 def _xml_reason(body: bytes) -> str:
     """What an object storage says about an error, read without a parser: it comes from a stranger."""
+    import re
+
     found = [re.search(pattern, body[:65536]) for pattern in (rb"<Code>([^<]*)<", rb"<Message>([^<]*)<")]
     code, message = ("".join(_printable(match.group(1))) if match else "" for match in found)
     return f". Request failed with code: {code}, message: {message}" if code else ""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 
 from pyrunner.archive.errors import ArchiveError
+from pyrunner.base.light_log import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pyrunner.archive.selection import Selection
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 _STATEMENT = "https://in-toto.io/Statement/v0.1"
 _PREDICATE = "https://slsa.dev/provenance/v1"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
+from storage_server import Answer, StorageServer
 
 from pyrunner.base.errors import PyrunnerError
 from pyrunner.helper.attempts import RetriableError, Schedule, attempt
@@ -172,7 +173,7 @@ def test_help_imports_nothing_heavy(name: str) -> None:
     code = (
         "import sys; from pyrunner.cli.main import main; main([sys.argv[1], '--help']);"
         "print(*(set(sys.modules) & set('msgspec typing dataclasses zipfile tarfile http.client ssl tempfile shutil "
-        "subprocess isal zstandard asyncio rich'.split())))"
+        "subprocess isal zstandard asyncio rich logging re threading json'.split())))"
     )
     done = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == ""
@@ -181,10 +182,25 @@ def test_help_imports_nothing_heavy(name: str) -> None:
 def test_a_local_extraction_imports_no_http(tmp_path: Path) -> None:
     code = (
         "import sys; from pyrunner.cli.main import main; main(['cache-extractor', '--file', 'nope']);"
-        "print(*(set(sys.modules) & set('msgspec typing dataclasses zipfile http.client ssl tempfile shutil'.split())))"
+        "print(*(set(sys.modules) & set('msgspec typing dataclasses zipfile http.client ssl tempfile shutil logging re "
+        "threading'.split())))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.strip() == ""
+
+
+def test_a_transfer_without_tls_imports_no_ssl(tmp_path: Path, server: StorageServer) -> None:
+    server.answer("GET", Answer(404))
+    code = (
+        "import sys; from pyrunner.cli.main import main;"
+        "main(['cache-extractor', '--file', 'x', '--url', sys.argv[1]]);"
+        "print(*(set(sys.modules) & set('msgspec typing dataclasses http.client ssl tempfile logging'.split())))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, server.url], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert (done.stdout.strip(), len(server.seen("GET"))) == ("", 1)
+    assert "file does not exist" in done.stderr
 
 
 def test_errors_are_fatal_lines_in_the_runner_format(tmp_path: Path) -> None:
