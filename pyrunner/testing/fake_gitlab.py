@@ -22,6 +22,7 @@ from pyrunner.server.raw_job import RawJob
 from pyrunner.server.runners import RunnerRecord
 from pyrunner.server.source import RunnerIdentity, Verdict
 from pyrunner.testing.faults import Fault, FaultLayer, Injection, SeenRequest
+from pyrunner.testing.lfs import LfsStore
 
 REGISTRATION_TOKEN = "fake-registration-token"
 ADMIN_TOKEN = "fake-admin-token"
@@ -82,7 +83,7 @@ class FakeGitLab:
     Args:
         long_poll: seconds that job requests are held.
         update_interval: seconds that runners are asked to wait between patches.
-        git_root: directory with bare repositories, see `pyrunner.testing.git_repository`.
+        git_root: directory with bare repositories, see `pyrunner.testing.git_repository`; Git LFS is served, too.
         data_dir: where traces and artifacts go; a temporary directory when not given.
     """
 
@@ -114,6 +115,7 @@ class FakeGitLab:
                 registration_token=REGISTRATION_TOKEN,
                 admin_token=ADMIN_TOKEN,
                 wrap=self._faults.wrap,
+                extra_routes=LfsStore(git_root).routes if git_root is not None else None,
             ),
         )
         self.url = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pyrunner.server.queue_source import TOKEN_PLACEHOLDER
+from pyrunner.testing.lfs import object_path, pointer
 
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "Test",
@@ -28,6 +30,7 @@ class GitRepository:
         project: path of the project, e.g. ``group/project``.
         files: content of the first commit by path.
         branch: name of the branch.
+        object_format: ``sha1`` or ``sha256``.
     """
 
     def __init__(
@@ -36,6 +39,7 @@ class GitRepository:
         project: str = "group/project",
         files: Mapping[str, str | bytes] | None = None,
         branch: str = "main",
+        object_format: str = "sha1",
     ) -> None:
         self.project = project
         self.branch = branch
@@ -43,8 +47,10 @@ class GitRepository:
         self.bare = self.root / f"{project}.git"
         self.work_tree = Path(root) / "work" / project
         self.work_tree.mkdir(parents=True)
-        self._git(None, "init", "--quiet", "--bare", f"--initial-branch={branch}", str(self.bare))
-        self._git(None, "init", "--quiet", f"--initial-branch={branch}", str(self.work_tree))
+        self.object_format = object_format
+        options = ("--quiet", f"--initial-branch={branch}", f"--object-format={object_format}")
+        self._git(None, "init", "--bare", *options, str(self.bare))
+        self._git(None, "init", *options, str(self.work_tree))
         self.git("remote", "add", "origin", str(self.bare))
         self.first_sha = self.commit(files or {"README.md": "hello\n"})
 
@@ -58,6 +64,27 @@ class GitRepository:
         self.git("commit", "--quiet", "--allow-empty", "--message", message)
         self.git("push", "--quiet", "origin", self.branch)
         return self.sha
+
+    def commit_lfs(self, files: Mapping[str, bytes]) -> str:
+        """Commit pointers to Git LFS objects with these contents; returns the commit's id."""
+        pointers = {".gitattributes": "".join(f"/{name} filter=lfs diff=lfs merge=lfs -text\n" for name in files)}
+        for name, content in files.items():
+            oid = hashlib.sha256(content).hexdigest()
+            path = object_path(self.bare, oid)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            pointers[name] = pointer(oid, len(content))
+        return self.commit(pointers)
+
+    def add_submodule(self, path: str, repository: GitRepository, url: str) -> str:
+        """Commit `repository` as a submodule at `path` that names it by `url`; returns the commit's id."""
+        self.git("-c", "protocol.file.allow=always", "submodule", "add", "--quiet", str(repository.bare), path)
+        self.git("config", "-f", ".gitmodules", f"submodule.{path}.url", url)
+        return self.commit({})
+
+    def push(self, *refspecs: str) -> None:
+        """Push these refs, such as ``HEAD:refs/merge-requests/1/head``."""
+        self.git("push", "--quiet", "origin", *refspecs)
 
     def tag(self, name: str) -> None:
         """Tag the last commit."""
@@ -84,6 +111,7 @@ class GitRepository:
             "ref_type": "branch",
             "refspecs": [f"+refs/heads/{self.branch}:refs/remotes/origin/{self.branch}"],
             "depth": depth,
+            "repo_object_format": self.object_format,
         }
 
     @staticmethod

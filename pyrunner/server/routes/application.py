@@ -34,10 +34,11 @@ def application(desk: Desk, settings: ServerSettings, git_root: str | os.PathLik
         ).routes(),
     ]
     routes += Artifacts(desk, limit=settings.artifact_limit).routes()
-    if git_root is not None:
-        routes += GitHttp(desk, root=git_root).routes()
     if settings.extra_routes is not None:
         routes += settings.extra_routes(desk)
+    if git_root is not None:
+        # the last one: whatever else lies below a repository's URL is git's
+        routes += GitHttp(desk, root=git_root).routes()
     return _answering(Router(routes, redirect_slashes=False, default=_not_found))
 
 

@@ -46,7 +46,7 @@ class GitHttp:
 
     async def serve(self, request: Request) -> Response:
         """One CGI call."""
-        if not self._allowed(request.headers.get("authorization", "")):
+        if not self._desk.book.token_is_active(basic_password(request.headers.get("authorization", ""))):
             return Response(
                 "HTTP Basic: Access denied\n", status_code=401, headers={"WWW-Authenticate": 'Basic realm="pyrunner"'}
             )
@@ -73,14 +73,6 @@ class GitHttp:
             raise
         return StreamedResponse(_output(process, feed), status=status, headers=headers)
 
-    def _allowed(self, authorization: str) -> bool:
-        kind, _, encoded = authorization.partition(" ")
-        try:
-            user, _, password = base64.b64decode(encoded).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
-            return False
-        return kind.lower() == "basic" and bool(user) and self._desk.book.token_is_active(password)
-
     def _environment(self, request: Request, path: str) -> dict[str, str]:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
         headers = request.headers
@@ -106,6 +98,16 @@ class GitHttp:
             environment[f"GIT_CONFIG_KEY_{index}"] = key
             environment[f"GIT_CONFIG_VALUE_{index}"] = value
         return environment
+
+
+def basic_password(authorization: str) -> str:
+    """The password of a Basic ``Authorization`` header; empty when there is none, or no user."""
+    kind, _, encoded = authorization.partition(" ")
+    try:
+        user, _, password = base64.b64decode(encoded).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+    return password if kind.lower() == "basic" and user else ""
 
 
 async def _feed(process: asyncio.subprocess.Process, request: Request) -> None:
