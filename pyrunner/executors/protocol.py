@@ -10,7 +10,7 @@ from pyrunner.api.variables import Variables
 from pyrunner.api.wire import ConfigInfo, Features, JobResponse
 from pyrunner.base.cancel import CancelToken
 from pyrunner.config.model import RunnerConfig
-from pyrunner.shells.protocol import ShellType
+from pyrunner.shells.protocol import Sharing, ShellType
 
 
 class ExecutorStage(StrEnum):
@@ -108,6 +108,8 @@ class ExecutorCommand:
     token: CancelToken
     #: Stream for the script's output.
     trace: TraceWriter
+    #: Executors may run neighbouring stages in one shell as far as this allows, or ignore it.
+    sharing: Sharing = Sharing.NONE
 
 
 class Executor(Protocol):
@@ -180,7 +182,7 @@ class ExecutorProvider(Protocol):
         ...
 
     def get_features(self, features: Features) -> None:
-        """Set the executor's keys of ``info.features``."""
+        """Set the executor's keys of ``info.features``; client and shells have theirs already (`api.info`)."""
         ...
 
     def get_config_info(self, config: RunnerConfig, info: ConfigInfo) -> None:

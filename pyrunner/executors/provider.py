@@ -10,30 +10,6 @@ from pyrunner.base.cancel import CancelToken
 from pyrunner.config.model import RunnerConfig
 from pyrunner.executors.protocol import Executor
 
-#: Features that every executor has because the shells and the client have them (facts/executors.md 1.4).
-_CLIENT_FEATURES = (
-    "trace_reset",
-    "trace_checksum",
-    "trace_size",
-    "cancelable",
-    "cancel_gracefully",
-    "two_phase_job_commit",
-    "job_inputs",
-)
-_SHELL_FEATURES = (
-    "artifacts",
-    "upload_multiple_artifacts",
-    "upload_raw_artifacts",
-    "cache",
-    "fallback_cache_keys",
-    "refspecs",
-    "masking",
-    "raw_variables",
-    "artifacts_exclude",
-    "multi_build_steps",
-    "return_exit_code",
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class DefaultExecutorProvider:
@@ -62,9 +38,8 @@ class DefaultExecutorProvider:
         """Nothing to give back."""
 
     def get_features(self, features: Features) -> None:
-        """Set what shells and client can, then what the executor can."""
-        for name in (*_CLIENT_FEATURES, *_SHELL_FEATURES):
-            setattr(features, name, True)
+        """Set what every executor can, then what this one can."""
+        features.variables = True
         if self.features_updater is not None:
             self.features_updater(features)
 

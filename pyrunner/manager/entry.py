@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pyrunner.api.client import Endpoint, RunnerClient
+from pyrunner.api.info import runner_info
 from pyrunner.api.wire import Info, JobRequest
 from pyrunner.base.errors import PyrunnerError
 from pyrunner.config import feature_flags
 from pyrunner.config.model import Config, RunnerConfig
 from pyrunner.executors.protocol import ExecutorProvider
-from pyrunner.manager.info import runner_info
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,6 @@ def _create() -> Executor:
 
 
 def _update_features(features: Features) -> None:
-    features.variables = True
     features.shared = True
 
 
