@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pyrunner.api.tokens import short_token
 from pyrunner.api.variables import Variables
-from pyrunner.api.wire import Features, JobResponse
+from pyrunner.api.wire import Features, JobResponse, JobVariable
 from pyrunner.base.errors import JobError
 from pyrunner.base.host import goarch, goos
 from pyrunner.base.version import GITLAB_RUNNER_VERSION, REVISION
@@ -69,6 +69,11 @@ class JobContext:
     def timeout(self) -> float:
         """Seconds that the job may take."""
         return self.settings.timeouts.job
+
+    def with_secrets(self, secrets: Sequence[JobVariable]) -> JobContext:
+        """The job with its resolved secrets among the variables."""
+        sources = replace(self.sources, secrets=secrets)
+        return replace(self, sources=sources, variables=job_variables(sources))
 
 
 @dataclass(frozen=True, kw_only=True)

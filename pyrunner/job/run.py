@@ -33,10 +33,12 @@ from pyrunner.job.validate import check_support
 from pyrunner.job.variables import masked_values, with_status
 from pyrunner.shells.loader import shell
 from pyrunner.shells.protocol import Shell, Stage
+from pyrunner.shells.sharing import stage_sharing
 
 log = logging.getLogger(__name__)
 
 _BOLD_CYAN, _RESET = "\x1b[36;1m", "\x1b[0;m"
+RESOLVE_SECRETS = "resolve_secrets"
 PREPARE_EXECUTOR = "prepare_executor"
 _UPLOADS = (Stage.UPLOAD_ARTIFACTS_ON_SUCCESS, Stage.UPLOAD_ARTIFACTS_ON_FAILURE)
 
@@ -85,6 +87,7 @@ class _JobRun:
         if self._context.refusal is not None:
             raise self._context.refusal
         check_support(self._context.job, self._context.setting.config.executor)
+        self._resolve_secrets()
         self._cancel.start_clock(self._context.timeout)
         try:
             self._warn()
@@ -106,6 +109,26 @@ class _JobRun:
             self._trace.runner.warning(text)
         for text in self._context.settings.log_warnings:
             log.warning(text, extra={"action": "limit_ignored", "job": self._context.job.id})
+
+    def _resolve_secrets(self) -> None:
+        """Not under the job's timeout. No value can be printed before it is masked."""
+        secrets = self._context.job.secrets
+        if not secrets:
+            return
+        # the sources of secrets are loaded by the jobs that have some
+        from pyrunner.secrets.resolve import resolve_secrets
+
+        with _Section(self._trace, RESOLVE_SECRETS, "Resolving secrets"):
+            found = resolve_secrets(
+                secrets,
+                self._context.variables,
+                self._context.flags,
+                self._cancel.token,
+                self._trace.runner,
+                attempts=self._context.settings.attempts.resolve_secrets,
+            )
+        self._trace.add_masks(masked_values(found))
+        self._context = self._context.with_secrets(found)
 
     def _with_executor(self) -> None:
         executor, prepared = self._prepare()
@@ -256,5 +279,6 @@ class _Stages:
                     predefined=is_predefined(stage),
                     token=token,
                     trace=self._trace.script,
+                    sharing=stage_sharing(stage, self._context),
                 )
             )

@@ -1,6 +1,6 @@
 """What a payload asks for that cannot be done: refused before the job starts, with one clear line.
 
-facts/runner-api.md 5.3 (``executor_opts``), 5.7 (``secrets``) and 5.8 (``run``).
+facts/runner-api.md 5.3 (``executor_opts``) and 5.8 (``run``).
 """
 
 from __future__ import annotations
@@ -52,9 +52,6 @@ def check_support(job: JobResponse, executor: str) -> None:
     """
     if job.run:
         raise UnsupportedJobError(f'the "{executor}" executor cannot run CI steps (`run`) in this version')
-    if job.secrets:
-        names = ", ".join(sorted(job.secrets))
-        raise UnsupportedJobError(f"secrets are not supported in this version, the job needs: {names}")
 
 
 def _check_options(kind: str, image: Image) -> None:

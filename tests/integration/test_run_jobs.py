@@ -248,7 +248,7 @@ def test_job_that_is_canceling_at_the_commit_never_starts(
 
 
 REFUSED = [
-    ({"secrets": {"PASSWORD": {"vault": {}}}}, "runner_configuration_error", 0, "secrets are not supported"),
+    ({"secrets": {"PASSWORD": {"vault": {}}}}, "runner_configuration_error", 0, 'resolving secrets: "PASSWORD"'),
     (
         {
             "inputs": [{"key": "x", "value": {"type": "string", "content": "y"}}],
