@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -77,6 +78,19 @@ class Environment:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobPlace:
+    """What follows from an `Environment` for one job: for executors whose containers need it before any script runs."""
+
+    #: The working copy, and the directory of file variables.
+    project_dir: str
+    temp_dir: str
+    #: ``fetch``, ``clone``, ``none``, ``empty``
+    git_strategy: str
+    #: All variables of the job, those that name directories included.
+    variables: Variables
+
+
+@dataclass(frozen=True, kw_only=True)
 class PrepareOptions:
     """What an executor gets to prepare a job."""
 
@@ -95,6 +109,11 @@ class PrepareOptions:
     data: object = None
     #: Directory that survives the manager for logs and exit codes of stages; empty = a temporary one per job.
     state_dir: str = ""
+    #: Id of this installation, for names and labels of what outlives it.
+    system_id: str = ""
+    #: Tells the job's place, once `prepare` knows its environment. Raises `SystemFailure` for a place that is not
+    #: allowed. None = there is no job around (contract tests).
+    locate: Callable[[Environment], JobPlace] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from pyrunner.base.host import goarch, goos
 from pyrunner.base.version import GITLAB_RUNNER_VERSION, REVISION
 from pyrunner.config import feature_flags
 from pyrunner.config.model import RunnerConfig
-from pyrunner.executors.protocol import Environment, ExecutorProvider, ShellScriptInfo
+from pyrunner.executors.protocol import Environment, ExecutorProvider, JobPlace, ShellScriptInfo
 from pyrunner.job.directories import Directories, Place, resolve_directories
 from pyrunner.job.inputs import interpolated
 from pyrunner.job.settings import Limits, Settings, read_settings
@@ -142,6 +142,21 @@ def _with_inputs(job: JobResponse, flags: Mapping[str, bool]) -> tuple[JobRespon
         return job, error
 
 
+def job_place(context: JobContext, environment: Environment) -> JobPlace:
+    """Directories and final variables, for an executor that is still being prepared.
+
+    Raises:
+        SystemFailure: the directories are not configured or not allowed (``runner_configuration_error``).
+    """
+    directories = resolve_directories(_place(context, environment))
+    return JobPlace(
+        project_dir=directories.project_dir,
+        temp_dir=directories.temp_dir,
+        git_strategy=context.settings.git_strategy,
+        variables=job_variables(context.sources, _paths(directories)),
+    )
+
+
 def prepared_job(context: JobContext, environment: Environment, shell_info: ShellScriptInfo) -> PreparedJob:
     """Directories, final variables and script context of a job whose executor is prepared.
 
@@ -149,14 +164,13 @@ def prepared_job(context: JobContext, environment: Environment, shell_info: Shel
         SystemFailure: the directories are not configured or not allowed (``runner_configuration_error``).
     """
     directories = resolve_directories(_place(context, environment))
-    paths = Paths(builds_dir=directories.builds_dir, project_dir=directories.project_dir, temp_dir=directories.temp_dir)
     config, settings = context.setting.config, context.settings
     clean = config.clean_git_config
     safe = config.safe_directory_checkout
     script = ScriptContext(
         job=context.job,
         config=config,
-        variables=job_variables(context.sources, paths),
+        variables=job_variables(context.sources, _paths(directories)),
         flags=dict(context.flags),
         executor=config.executor,
         builds_dir=directories.builds_dir,
@@ -177,6 +191,10 @@ def prepared_job(context: JobContext, environment: Environment, shell_info: Shel
         started_at=context.setting.started_at,
     )
     return PreparedJob(directories=directories, script=script, shell_info=shell_info)
+
+
+def _paths(directories: Directories) -> Paths:
+    return Paths(builds_dir=directories.builds_dir, project_dir=directories.project_dir, temp_dir=directories.temp_dir)
 
 
 def _place(context: JobContext, environment: Environment) -> Place:

@@ -12,7 +12,7 @@ from pyrunner.base.durations import format_duration
 from pyrunner.base.errors import JobError, JobTimeout
 from pyrunner.executors.protocol import Executor, ExecutorCommand, ExecutorStage, PrepareOptions
 from pyrunner.job.cancel import JobCancel
-from pyrunner.job.context import JobContext, JobSetting, PreparedJob, job_context, prepared_job
+from pyrunner.job.context import JobContext, JobSetting, PreparedJob, job_context, job_place, prepared_job
 from pyrunner.job.outcome import Outcome, outcome_of
 from pyrunner.job.prepare import Preparation, header_lines, policy_lines
 from pyrunner.job.stages import (
@@ -161,6 +161,8 @@ class _JobRun:
                 user=setting.user,
                 data=setting.data,
                 state_dir=setting.state_dir,
+                system_id=setting.system_id,
+                locate=lambda environment: job_place(self._context, environment),
             )
             executor, environment = Preparation(setting.provider.create, setting.prepare_pause).run(options)
             try:
