@@ -8,9 +8,9 @@ import struct
 
 from isal import isal_zlib
 
+from pyrunner.archive.deflate import DEFLATE_END, STRETCH, Stretches
 from pyrunner.archive.errors import ArchiveError
-from pyrunner.archive.levels import DEFLATE_END, deflate_block
-from pyrunner.archive.pieces import PIECE, in_order
+from pyrunner.archive.pieces import in_order
 from pyrunner.archive.workers import worker_count
 
 TYPE_CHECKING = False
@@ -52,19 +52,14 @@ def _members(root: str, files: list[tuple[str, os.stat_result]], level: str) -> 
 def _member(path: str, place: str, mtime: int, level: str) -> Iterator[bytes]:
     fd = os.open(place, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     try:
-        size = os.fstat(fd).st_size
-
-        def work(number: int) -> tuple[bytes, int, int]:
-            data = os.pread(fd, min(PIECE, size - number * PIECE), number * PIECE)
-            return deflate_block(level, data), isal_zlib.crc32(data), len(data)
-
         head = struct.pack("<2s2BI2B", b"\x1f\x8b", 8, _NAME_AND_COMMENT, min(max(mtime, 0), 0xFFFFFFFF), 0, _UNIX)
         yield head + header_text(os.path.basename(path)) + b"\0" + header_text(path) + b"\0"
         crc = total = 0
-        for body, piece_crc, length in in_order(work, -(-size // PIECE), worker_count()):
-            crc = isal_zlib.crc32_combine(crc, piece_crc, length)
-            total += length
-            yield body
+        stretches = Stretches(fd, os.fstat(fd).st_size, level)
+        for done in in_order(stretches.pack, stretches.count, worker_count()):
+            crc = isal_zlib.crc32_combine(crc, done.crc, done.length)
+            total += done.length
+            yield b"".join(done.pieces)
         yield DEFLATE_END + struct.pack("<2I", crc, total & 0xFFFFFFFF)
     finally:
         os.close(fd)
@@ -95,7 +90,7 @@ def raw_chunks(selection: Selection) -> Iterator[bytes]:
 def _content(path: str, place: str) -> Iterator[bytes]:
     try:
         with open(place, "rb", buffering=0) as file:
-            while data := file.read(PIECE):
+            while data := file.read(STRETCH):
                 yield data
     except OSError as error:
         raise ArchiveError(f"{path}: {error.strerror}") from error

@@ -5,18 +5,15 @@ Compressing, checking and reading a megabyte releases the interpreter lock, so t
 
 from __future__ import annotations
 
+import sys
 import threading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import TypeVar
 
     T = TypeVar("T")
-
-#: Bytes of a piece: large enough that deflate loses nothing to the cut (its window is 32 KiB), small enough that the
-#: few pieces in flight stay within some megabytes.
-PIECE = 1 << 20
 
 
 def in_order(work: Callable[[int], T], count: int, threads: int) -> Iterator[T]:
@@ -27,7 +24,7 @@ def in_order(work: Callable[[int], T], count: int, threads: int) -> Iterator[T]:
     if threads < 2 or count < 2:
         yield from map(work, range(count))
         return
-    pool = _Pool(work, count, min(threads, count))
+    pool = _Pool(work, count, min(threads, count), threads * 2)
     try:
         for number in range(count):
             yield pool.take(number)  # type: ignore[misc]
@@ -35,11 +32,32 @@ def in_order(work: Callable[[int], T], count: int, threads: int) -> Iterator[T]:
         pool.close()
 
 
+def ahead(items: Iterable[T], depth: int = 8) -> Iterator[T]:
+    """`items`, made in a thread of their own up to `depth` ahead of what has been taken.
+
+    An error is raised at its place. Leaving the iterator early ends and joins the thread; `items` is closed by it.
+    """
+    done = object()
+    iterator = iter(items)
+
+    def following(_: int) -> object:
+        return next(iterator, done)
+
+    pool = _Pool(following, sys.maxsize, 1, depth)
+    try:
+        number = 0
+        while (item := pool.take(number)) is not done:
+            yield item  # type: ignore[misc]
+            number += 1
+    finally:
+        pool.close()
+
+
 class _Pool:
-    def __init__(self, work: Callable[[int], object], count: int, threads: int) -> None:
+    def __init__(self, work: Callable[[int], object], count: int, threads: int, ahead: int) -> None:
         self._work = work
         self._count = count
-        self._ahead = threads * 2
+        self._ahead = ahead
         self._changed = threading.Condition()
         self._results: dict[int, tuple[object, BaseException | None]] = {}
         self._next = 0

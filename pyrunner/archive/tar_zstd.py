@@ -8,7 +8,6 @@ import stat
 from pyrunner.archive import tar_format
 from pyrunner.archive.errors import ArchiveError, UnsafeEntryError
 from pyrunner.archive.levels import zstd_level
-from pyrunner.archive.pieces import PIECE
 from pyrunner.archive.tar_format import HARD_LINK, REGULAR, TarEntry
 from pyrunner.archive.workers import worker_count
 from pyrunner.archive.zip_write import SMALL, read_small
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from pyrunner.archive.selection import Selection
     from pyrunner.archive.targets import Target
 
+_PIECE = 1 << 18
 #: What `zstd --long=27` makes is the largest that other tools read without being told to.
 _MOST_OF_WINDOW = 1 << 27
 
@@ -41,7 +41,7 @@ def tar_zstd_chunks(selection: Selection, *, level: str = "default") -> Iterator
     for part in _tar_parts(selection):
         waiting.append(part)
         size += len(part)
-        if size >= PIECE:
+        if size >= _PIECE:
             if chunk := maker.compress(b"".join(waiting)):
                 yield chunk
             waiting.clear()
@@ -73,12 +73,12 @@ def _data(place: bytes, size: int) -> Iterator[bytes]:
         return
     with open(place, "rb", buffering=0) as file:
         left = size
-        while left and (data := file.read(min(PIECE, left))):
+        while left and (data := file.read(min(_PIECE, left))):
             left -= len(data)
             yield data
     while left:
-        yield b"\0" * min(left, PIECE)
-        left -= min(left, PIECE)
+        yield b"\0" * min(left, _PIECE)
+        left -= min(left, _PIECE)
     yield tar_format.padding(size)
 
 
@@ -160,7 +160,7 @@ def _contents(fd: int) -> Iterator[tuple[TarEntry, Iterator[bytes]]]:
                 for _ in parts:
                     continue
             # what follows the end mark is part of the check: the frame's checksum comes last
-            while stream.read(PIECE):
+            while stream.read(_PIECE):
                 continue
         except zstandard.ZstdError as error:
             raise ArchiveError(f"tar: the archive is cut off or damaged: {error}") from error
@@ -169,7 +169,7 @@ def _contents(fd: int) -> Iterator[tuple[TarEntry, Iterator[bytes]]]:
 def _parts(stream: object, size: int) -> Iterator[bytes]:
     left = size
     while left:
-        data = stream.read(min(left, PIECE))  # type: ignore[attr-defined]
+        data = stream.read(min(left, _PIECE))  # type: ignore[attr-defined]
         if not data:
             raise ArchiveError("tar: the archive is cut off")
         left -= len(data)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 
 from isal import isal_zlib
 
 from pyrunner.archive import zip_format
 from pyrunner.archive.errors import ArchiveError
-from pyrunner.archive.pieces import in_order
 from pyrunner.archive.workers import spread, worker_count
 from pyrunner.archive.zip_format import DEFLATED, STORED, ZSTD
 from pyrunner.archive.zip_read import read_directory
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _SMALL = 2 << 20
 _BATCH_BYTES, _BATCH_FILES = 1 << 20, 128
-_CHUNK = 1 << 18
+_LENGTHS = struct.Struct("<2H")
+_CHUNK, _STEP, _STRETCH, _LARGEST_PIECE = 1 << 18, 1 << 17, 1 << 20, 8 << 20
 _MOST_OF_ZSTD_WINDOW = 1 << 27
 _LONGEST_LINK = 1 << 16
 #: What the decompressors raise for bad data.
@@ -135,9 +136,8 @@ def _header_length(entry: ZipEntry, region: bytes, at: int) -> int:
     """Length of the local header; its own words about the entry do not count, the directory's do."""
     if region[at : at + 4] != zip_format.LOCAL_MAGIC or len(region) < at + zip_format.LOCAL.size:
         raise _damaged(entry, "its header is damaged")
-    name = int.from_bytes(region[at + 26 : at + 28], "little")
-    extra = int.from_bytes(region[at + 28 : at + 30], "little")
-    length = zip_format.LOCAL.size + name + extra
+    name, extra = _LENGTHS.unpack_from(region, at + 26)
+    length: int = zip_format.LOCAL.size + name + extra
     if entry.offset + length + entry.compressed > entry.end:
         raise _damaged(entry, "its data overlaps another entry")
     return length
@@ -180,7 +180,7 @@ def _extract_large(fd: int, entry: ZipEntry, target: Target, workers: int) -> No
             if pieces is not None:
                 crc, size = _write_pieces(fd, start, entry, file, pieces, workers)
             else:
-                crc, size = _write_stream(_stream(fd, start, entry), entry, file)
+                crc, size = _write_stream(_stream(fd, start, entry), entry, file, workers)
         except _CORRUPT as error:
             raise _damaged(entry, str(error)) from error
         if size != entry.size or crc != entry.crc:
@@ -188,17 +188,17 @@ def _extract_large(fd: int, entry: ZipEntry, target: Target, workers: int) -> No
 
 
 def _pieces(entry: ZipEntry) -> list[Piece] | None:
-    """Offset and length of each piece, compressed and plain; None when the entry is to be read as one stream.
+    """Offset and length of each piece, packed and plain; None when the entry is to be read as one stream.
 
     Stored data can be cut anywhere; deflated data only where its maker has said so.
     """
     if entry.method == STORED:
-        step = 1 << 20
-        return [(at, min(step, entry.size - at), at, min(step, entry.size - at)) for at in range(0, entry.size, step)]
+        steps = [(at, min(_STEP, entry.size - at)) for at in range(0, entry.size, _STEP)]
+        return [(at, length, at, length) for at, length in steps]
     if entry.method != DEFLATED or entry.pieces is None:
         return None
     piece, lengths = entry.pieces
-    if not 0 < piece <= 8 << 20 or sum(lengths) >= entry.compressed or len(lengths) != -(-entry.size // piece):
+    if not 0 < piece <= _LARGEST_PIECE or sum(lengths) >= entry.compressed or len(lengths) != -(-entry.size // piece):
         return None
     result, at = [], 0
     for number, length in enumerate(lengths):
@@ -207,23 +207,40 @@ def _pieces(entry: ZipEntry) -> list[Piece] | None:
     return result
 
 
+def _stretches(pieces: list[Piece]) -> list[list[Piece]]:
+    """Runs of pieces that are worth a thread's while."""
+    done: list[list[Piece]] = []
+    for piece in pieces:
+        if done and piece[2] + piece[3] - done[-1][0][2] <= _STRETCH:
+            done[-1].append(piece)
+        else:
+            done.append([piece])
+    return done
+
+
 def _write_pieces(
     fd: int, start: int, entry: ZipEntry, file: LargeFile, pieces: list[Piece], workers: int
 ) -> tuple[int, int]:
+    from pyrunner.archive.pieces import in_order
+
+    stretches = _stretches(pieces)
     deflated = entry.method == DEFLATED
 
     def work(number: int) -> tuple[int, int]:
-        at, length, to, size = pieces[number]
-        data = os.pread(fd, length, start + at)
-        if deflated:
-            data = isal_zlib.decompressobj(-15).decompress(data, size + 1)
-        if len(data) != size:
-            raise EOFError("its data is cut off")
-        file.write_at(data, to)
-        return isal_zlib.crc32(data), size
+        crc = total = 0
+        for at, length, to, size in stretches[number]:
+            data = os.pread(fd, length, start + at)
+            if deflated:
+                data = isal_zlib.decompressobj(-15).decompress(data, size + 1)
+            if len(data) != size:
+                raise EOFError("its data is cut off")
+            crc = isal_zlib.crc32(data, crc)
+            total += size
+            file.write_at(data, to)
+        return crc, total
 
     crc = total = 0
-    for piece_crc, size in in_order(work, len(pieces), workers):
+    for piece_crc, size in in_order(work, len(stretches), workers):
         crc = isal_zlib.crc32_combine(crc, piece_crc, size)
         total += size
     return crc, total
@@ -244,26 +261,42 @@ def _deflate_stream(fd: int, start: int, length: int) -> Iterator[bytes]:
             at += len(waiting)
             if not waiting:
                 raise EOFError("its data is cut off")
-        yield maker.decompress(waiting, 1 << 20)
+        yield maker.decompress(waiting, _CHUNK)
         waiting = maker.unconsumed_tail
+
+
+class _Region:
+    """A part of the archive as a file to read from."""
+
+    def __init__(self, fd: int, start: int, length: int) -> None:
+        self._fd = fd
+        self._at = start
+        self._end = start + length
+
+    def read(self, size: int) -> bytes:
+        data = os.pread(self._fd, min(size, self._end - self._at), self._at)
+        self._at += len(data)
+        return data
 
 
 def _zstd_stream(fd: int, start: int, length: int) -> Iterator[bytes]:
     import zstandard
 
-    maker = zstandard.ZstdDecompressor(max_window_size=_MOST_OF_ZSTD_WINDOW).decompressobj()
-    at = start
+    # a reader, because it gives what it is asked for: four bytes of zstd can become 128 KiB
+    maker = zstandard.ZstdDecompressor(max_window_size=_MOST_OF_ZSTD_WINDOW)
+    reader = maker.stream_reader(_Region(fd, start, length))  # type: ignore[arg-type] # only reads are made
     try:
-        while at < start + length and (chunk := os.pread(fd, min(_CHUNK, start + length - at), at)):
-            at += len(chunk)
-            yield maker.decompress(chunk)
+        while data := reader.read(_CHUNK):
+            yield data
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from error
 
 
-def _write_stream(stream: Iterator[bytes], entry: ZipEntry, file: LargeFile) -> tuple[int, int]:
+def _write_stream(stream: Iterator[bytes], entry: ZipEntry, file: LargeFile, workers: int) -> tuple[int, int]:
+    from pyrunner.archive.pieces import ahead
+
     crc = size = 0
-    for data in stream:
+    for data in ahead(stream) if workers > 1 else stream:
         size += len(data)
         if size > entry.size:
             raise ValueError("it holds more data than it says")

@@ -33,7 +33,7 @@ EXTRA_ZIP64, EXTRA_TIME, EXTRA_UNIX = 0x0001, 0x5455, 0x7875
 EXTRA_PIECES = 0x7970
 PIECES = struct.Struct("<2HI")
 
-_TIME_AND_OWNER = struct.Struct("<2HBI2H2BIBI")
+TIME_AND_OWNER = struct.Struct("<2HBI2H2BIBI")
 _UNIX = 3
 _OFFSET_AT = 42
 _EXTRA_LENGTH_AT = 30
@@ -55,7 +55,7 @@ class Member:
         self.crc = self.size = self.compressed = 0
         seconds = min(max(int(info.st_mtime), 0), LIMIT32)
         self.dos_date, self.dos_time = _dos_time(seconds)
-        self.extra = _TIME_AND_OWNER.pack(
+        self.extra = TIME_AND_OWNER.pack(
             EXTRA_TIME, 5, 1, seconds, EXTRA_UNIX, 11, 1, 4, info.st_uid & LIMIT32, 4, info.st_gid & LIMIT32
         )
 
@@ -119,10 +119,8 @@ def place(record: bytes, offset: int) -> bytes:
     return bytes(head) + extra
 
 
-def pieces_field(piece: int, lengths: list[int], size: int) -> bytes:
-    """The extra field that lists a large file's deflate pieces; empty where it would not fit or would not be true."""
-    if len(lengths) > 12_000 or len(lengths) != -(-size // piece):
-        return b""
+def pieces_field(piece: int, lengths: list[int]) -> bytes:
+    """The extra field that lists a large file's deflate pieces: all of `piece` bytes but the last."""
     return PIECES.pack(EXTRA_PIECES, 4 + 4 * len(lengths), piece) + struct.pack(f"<{len(lengths)}I", *lengths)
 
 

@@ -12,6 +12,7 @@ from pyrunner.archive.targets import Meta
 from pyrunner.archive.zip_format import LIMIT16, LIMIT32
 
 _MADE_BY_UNIX = (3, 19)
+_FIELD = struct.Struct("<2H")
 _METHODS = (zip_format.STORED, zip_format.DEFLATED, zip_format.ZSTD)
 
 
@@ -124,9 +125,16 @@ def _mode(system: int, attributes: int, name: bytes) -> int:
 
 
 def _read_extra(entry: ZipEntry, extra: bytes) -> None:
+    if len(extra) == zip_format.TIME_AND_OWNER.size:
+        # what we write ourselves, in one go
+        time_kind, _, flags, seconds, unix_kind, *_, four, uid, also_four, gid = zip_format.TIME_AND_OWNER.unpack(extra)
+        kinds = time_kind, unix_kind, flags, four, also_four
+        if kinds == (zip_format.EXTRA_TIME, zip_format.EXTRA_UNIX, 1, 4, 4):
+            entry.mtime, entry.uid, entry.gid = float(seconds), uid, gid
+            return
     at = 0
     while at + 4 <= len(extra):
-        kind, length = struct.unpack_from("<2H", extra, at)
+        kind, length = _FIELD.unpack_from(extra, at)
         field = extra[at + 4 : at + 4 + length]
         at += 4 + length
         if kind == zip_format.EXTRA_TIME and len(field) >= 5 and field[0] & 1:
@@ -153,14 +161,17 @@ def _judge(entries: list[ZipEntry], directory_at: int) -> None:
     entries.sort(key=lambda entry: entry.offset)
     limit = directory_at
     for entry in reversed(entries):
-        shown = entry.name.decode("utf-8", "backslashreplace")
         entry.end = limit
         if entry.offset + zip_format.LOCAL.size + len(entry.name) + entry.compressed > limit:
-            raise ArchiveError(f"zip: {shown}: its data is cut off or overlaps another entry")
+            raise _refused(entry, "its data is cut off or overlaps another entry")
         if entry.flags & zip_format.FLAG_ENCRYPTED:
-            raise ArchiveError(f"zip: {shown} is encrypted")
+            raise _refused(entry, "is encrypted")
         if entry.method not in _METHODS:
-            raise ArchiveError(f"zip: {shown}: unsupported compression method {entry.method}")
+            raise _refused(entry, f"unsupported compression method {entry.method}")
         if entry.method == zip_format.STORED and entry.size != entry.compressed:
-            raise ArchiveError(f"zip: {shown}: the directory is damaged")
+            raise _refused(entry, "the directory is damaged")
         limit = entry.offset
+
+
+def _refused(entry: ZipEntry, reason: str) -> ArchiveError:
+    return ArchiveError(f"zip: {entry.name.decode('utf-8', 'backslashreplace')}: {reason}")

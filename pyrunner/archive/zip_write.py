@@ -12,8 +12,7 @@ from isal import isal_zlib
 
 from pyrunner.archive import zip_format
 from pyrunner.archive.errors import ArchiveError
-from pyrunner.archive.levels import DEFLATE_END, deflate_block, deflater, zstd_level
-from pyrunner.archive.pieces import PIECE, in_order
+from pyrunner.archive.levels import deflater, zstd_level
 from pyrunner.archive.workers import spread, worker_count
 from pyrunner.archive.zip_format import DEFLATED, STORED, ZSTD, Member
 
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 SMALL = 2 << 20
 _BATCH_BYTES, _BATCH_FILES = 1 << 20, 128
 #: A file that may not fit four-byte sizes once it has been deflated at its worst.
+_ZSTD_PIECE = 1 << 18
 _ZIP64_FROM = zip_format.LIMIT32 - (64 << 20)
 
 
@@ -186,32 +186,32 @@ def read_small(path: bytes, size: int) -> bytes:
 
 
 def _piece_body(fd: int, size: int, member: Member, level: str, workers: int) -> Body:
+    from pyrunner.archive.deflate import DEFLATE_END, Stretches
+    from pyrunner.archive.pieces import in_order
+
     stored = member.method == STORED
+    stretches = Stretches(fd, size, "" if stored else level)
     lengths: list[int] = []
-
-    def work(number: int) -> tuple[bytes, int, int]:
-        data = os.pread(fd, min(PIECE, size - number * PIECE), number * PIECE)
-        crc = isal_zlib.crc32(data)
-        return (data if stored else deflate_block(level, data)), crc, len(data)
-
-    for body, crc, length in in_order(work, -(-size // PIECE), workers):
-        member.crc = isal_zlib.crc32_combine(member.crc, crc, length)
-        member.size += length
+    for done in in_order(stretches.pack, stretches.count, workers):
+        member.crc = isal_zlib.crc32_combine(member.crc, done.crc, done.length)
+        member.size += done.length
+        lengths += map(len, done.pieces)
+        body = b"".join(done.pieces)
         member.compressed += len(body)
-        lengths.append(len(body))
         yield body
     if stored:
         return b""
     member.compressed += len(DEFLATE_END)
     yield DEFLATE_END
-    return zip_format.pieces_field(PIECE, lengths, member.size)
+    # a file that has shrunk meanwhile may have short pieces in its midst
+    return zip_format.pieces_field(stretches.piece, lengths) if member.size == size else b""
 
 
 def _zstd_body(fd: int, size: int, member: Member, level: str, workers: int) -> Body:
     import zstandard
 
     maker = zstandard.ZstdCompressor(level=zstd_level(level), threads=workers).compressobj(size=-1)
-    while member.size < size and (data := os.pread(fd, min(PIECE, size - member.size), member.size)):
+    while member.size < size and (data := os.pread(fd, min(_ZSTD_PIECE, size - member.size), member.size)):
         member.crc = isal_zlib.crc32(data, member.crc)
         member.size += len(data)
         if chunk := maker.compress(data):

@@ -155,8 +155,12 @@ def _set_up_logging(root: Invocation, name: str) -> None:
             f"expected one of: [{' '.join(FORMATS)}]"
         )
     if name in registry.HELPER_COMMANDS:
+        import gc
+
         from pyrunner.base.light_log import write_lines
 
+        # their work is short and makes no cycles; looking for some takes a twentieth of it
+        gc.disable()
         write_lines(LEVELS[level], color="NO_COLOR" not in os.environ)
         return
     from pyrunner.base.logs import setup

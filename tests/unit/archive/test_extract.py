@@ -436,7 +436,8 @@ def test_any_names_modes_and_times_survive(
 
 
 def test_deflate_pieces_join_to_one_stream() -> None:
-    from pyrunner.archive.levels import DEFLATE_END, LEVELS, deflate_block
+    from pyrunner.archive.deflate import DEFLATE_END, deflate_block
+    from pyrunner.archive.levels import LEVELS
 
     pieces = [b"a" * 200_000, random.Random(3).randbytes(200_000), b"", b"tail"]  # noqa: S311
     for level in LEVELS[1:]:
