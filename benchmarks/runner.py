@@ -43,6 +43,8 @@ class Load:
     variables: list[dict[str, object]]
     concurrent: int = 1
     runners: int = 1
+    #: What the runner is started with, such as a tracer; it must hand its process on.
+    prefix: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +73,7 @@ def drive(load: Load, until: Callable[[dict[str, float]], bool], timeout: float 
         runners = [RUNNER.format(number=number, **settings) for number in range(load.runners)]
         config.write_text(GLOBAL.format(**settings) + "".join(runners))
         runner = subprocess.Popen(
-            [program(), "--log-level", "error", "run", "--config", str(config)],
+            [*load.prefix, program(), "--log-level", "error", "run", "--config", str(config)],
             env=environment(home),
             cwd=home,
             stderr=subprocess.DEVNULL,

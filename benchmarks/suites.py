@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,7 +48,24 @@ def jobs() -> list[Row]:
             larger=True,
         ),
         Row(what="CPU per job, whole process tree", value=many.cpu / 300, unit="s", reference=0.032, goal=0.8),
+        *_processes(script),
     ]
+
+
+def _processes(script: list[str]) -> list[Row]:
+    """Processes started per trivial job, the shell's profile and its subshells included; counted by strace."""
+    if not shutil.which("strace"):
+        return []
+    counts = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in (5, 25):
+            report = Path(folder, str(number))
+            tracer = ("strace", "-D", "-f", "-qq", "-e", "trace=clone,clone3,fork,vfork", "-o", str(report))
+            load = Load(jobs=number, script=script, variables=[], prefix=tracer)
+            drive(load, lambda found, number=number: found["done"] >= number)  # type: ignore[misc]
+            calls = report.read_text().splitlines()
+            counts.append(sum("CLONE_THREAD" not in call and " resumed>" not in call for call in calls))
+    return [Row(what="processes per trivial job", value=(counts[1] - counts[0]) / 20, unit="")]
 
 
 def logs() -> list[Row]:

@@ -34,6 +34,8 @@ class PipeOutput:
             fcntl.fcntl(self._reader, fcntl.F_SETPIPE_SZ, CAPACITY)
         self._trace: TraceWriter | None = None
         self._pause: float | None = None
+        #: Bytes read so far, of all stages.
+        self.received = 0
 
     def direct(self, trace: TraceWriter) -> None:
         """Output goes to `trace` from now on."""
@@ -80,6 +82,7 @@ class PipeOutput:
             return 0
         if data and self._trace is not None:
             self._trace.write(data)
+        self.received += len(data)
         return len(data)
 
     def _waiting(self) -> int:

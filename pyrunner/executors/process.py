@@ -17,33 +17,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pyrunner.base.cancel import CancelToken
-from pyrunner.base.errors import JobFailure, SystemFailure
+from pyrunner.base.errors import SystemFailure
+from pyrunner.executors.exit_code import check_exit_code
 
 #: Signals that Python ignores and that a child must not inherit as ignored.
 _RESTORED_SIGNALS = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
 #: Longest pause between two looks at what is left of a cancelled group, seconds.
 _LONGEST_STRAGGLER_PAUSE = 0.5
-
-#: What Go calls signals, where that is not the name in lower case.
-_SIGNAL_TEXTS = {
-    signal.SIGABRT: "aborted",
-    signal.SIGALRM: "alarm clock",
-    signal.SIGBUS: "bus error",
-    signal.SIGFPE: "floating point exception",
-    signal.SIGHUP: "hangup",
-    signal.SIGILL: "illegal instruction",
-    signal.SIGINT: "interrupt",
-    signal.SIGKILL: "killed",
-    signal.SIGPIPE: "broken pipe",
-    signal.SIGQUIT: "quit",
-    signal.SIGSEGV: "segmentation fault",
-    signal.SIGTERM: "terminated",
-    signal.SIGTRAP: "trace/breakpoint trap",
-    signal.SIGUSR1: "user defined signal 1",
-    signal.SIGUSR2: "user defined signal 2",
-    signal.SIGXCPU: "CPU time limit exceeded",
-    signal.SIGXFSZ: "file size limit exceeded",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,15 +95,24 @@ class ProcessGroup:
 
     @classmethod
     def start(
-        cls, arguments: list[str], *, stdin: int, output: int, environment: Mapping[bytes, bytes]
+        cls,
+        arguments: list[str],
+        *,
+        stdin: int,
+        output: int,
+        environment: Mapping[bytes, bytes],
+        extra: Mapping[int, int] | None = None,
     ) -> ProcessGroup:
         """Start a program as the leader of a new group; stdout and stderr both go to the descriptor `output`.
+
+        `extra` maps further numbers in the program to descriptors of this process.
 
         Raises:
             SystemFailure: the program cannot be started.
         """
         actions = [(os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, output, 1)]
         actions.append((os.POSIX_SPAWN_DUP2, output, 2))
+        actions += [(os.POSIX_SPAWN_DUP2, source, number) for number, source in (extra or {}).items()]
         try:
             pid = os.posix_spawnp(
                 arguments[0],
@@ -148,6 +137,27 @@ class ProcessGroup:
             ProcessLookupError: it has ended already.
         """
         return cls(pid, exit_code=exit_code)
+
+    def wait_for(self, descriptor: int, output: Output, token: CancelToken, grace: GracePeriods | None = None) -> bool:
+        """Pass output on until `descriptor` is readable: True, and the leader lives on.
+
+        False when the leader has ended first, cancelled or not; `wait` then tells how.
+        """
+        wake = Wake()
+        detach = token.on_cancel(wake.set)
+        try:
+            ready = self._loop(output, token, wake, grace or GracePeriods(), descriptor)
+            if ready:
+                output.finish()
+        except BaseException:
+            self._signal(signal.SIGKILL)
+            os.close(self._pidfd)
+            self._reap()
+            raise
+        finally:
+            detach()
+            wake.close()
+        return ready
 
     def wait(self, output: Output, token: CancelToken, grace: GracePeriods | None = None) -> None:
         """Pass output on until the leader ends.
@@ -179,6 +189,13 @@ class ProcessGroup:
             token.raise_if_cancelled()
         check_exit_code(code)
 
+    def kill_leader(self) -> None:
+        """End a leader that has nothing more to do, instead of `wait`; what it left in its group stays alone."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        os.close(self._pidfd)
+        os.waitpid(self.pid, 0)
+
     def _gone_within(self, seconds: float) -> None:
         poller = select.poll()
         poller.register(self._pidfd, select.POLLIN)
@@ -191,27 +208,27 @@ class ProcessGroup:
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         return os.waitstatus_to_exitcode(status) if pid else None
 
-    def _loop(self, output: Output, token: CancelToken, wake: Wake, grace: GracePeriods) -> None:
+    def _loop(self, output: Output, token: CancelToken, wake: Wake, grace: GracePeriods, awaited: int = -1) -> bool:
+        """Whether `awaited` was readable, uncancelled, before the leader ended."""
         poller = select.poll()
-        poller.register(self._pidfd, select.POLLIN)
-        poller.register(wake.fileno(), select.POLLIN)
+        for descriptor in (self._pidfd, wake.fileno(), awaited):
+            if descriptor >= 0:
+                poller.register(descriptor, select.POLLIN)
         watched = -1
         while True:
             pause = output.pause()
-            wanted = output.fileno() if pause is None else -1
-            if wanted != watched:
-                if watched >= 0:
-                    poller.unregister(watched)
-                if wanted >= 0:
-                    poller.register(wanted, select.POLLIN)
-                watched = wanted
+            watched = _exchange(poller, watched, output.fileno() if pause is None else -1)
             ready = dict(poller.poll(self._timeout(pause)))
             if self._pidfd in ready:
-                return
+                return False
             if wake.fileno() in ready:
                 wake.clear()
             if token.cancelled:
                 self._climb(grace)
+                # Ready or not: from now on only the end of the leader counts.
+                awaited = _exchange(poller, awaited, -1)
+            elif awaited in ready:
+                return True
             if watched in ready or not ready:
                 output.pump()
 
@@ -260,29 +277,14 @@ class ProcessGroup:
             output.finish()
 
 
-def check_exit_code(code: int | None) -> None:
-    """Tell a script's end.
-
-    Raises:
-        JobFailure: `code` is another than 0.
-        SystemFailure: it is unknown.
-    """
-    if code is None:
-        raise SystemFailure("the script's processes are gone without an exit code", reason="runner_system_failure")
-    if code:
-        raise failure(code)
-
-
-def failure(code: int) -> JobFailure:
-    """How a script's end is told (facts/job-lifecycle.md 3.4): `code` is negative for a signal."""
-    if code >= 0:
-        return JobFailure(f"exit status {code}", job_exit_code=code)
-    number = -code
-    try:
-        name = _SIGNAL_TEXTS.get(signal.Signals(number)) or signal.Signals(number).name[3:].lower()
-    except ValueError:
-        name = f"signal {number}"
-    return JobFailure(f"signal: {name}", job_exit_code=-1)
+def _exchange(poller: select.poll, old: int, new: int) -> int:
+    """Let `poller` look at `new` in place of `old`; -1 is none."""
+    if new != old:
+        if old >= 0:
+            poller.unregister(old)
+        if new >= 0:
+            poller.register(new, select.POLLIN)
+    return new
 
 
 def _members(group: int) -> list[int]:

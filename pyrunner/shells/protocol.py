@@ -31,6 +31,17 @@ class Stage(StrEnum):
 STEP_PREFIX = "step_"
 
 
+class Sharing(StrEnum):
+    """Whether a stage can run in a shell with others and nobody notices (docs/architecture.md)."""
+
+    #: Text of the user is in the script: its shell is its own from its first command on.
+    NONE = "none"
+    #: Only the runner's own text, but it brings or takes files, which a profile read later could look at.
+    FILES = "files"
+    #: Only the runner's own text, and nothing changes but the runner's own directories.
+    INERT = "inert"
+
+
 class ShellType(StrEnum):
     """How the executor starts the shell."""
 

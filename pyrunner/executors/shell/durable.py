@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pyrunner.base.errors import SystemFailure
+from pyrunner.executors.exit_code import check_exit_code
 from pyrunner.executors.log_output import LogKeeper, LogOutput
-from pyrunner.executors.process import GracePeriods, ProcessGroup, check_exit_code
+from pyrunner.executors.process import GracePeriods, ProcessGroup
 from pyrunner.executors.protocol import ExecutorCommand
 from pyrunner.executors.shell.stage_record import (
     KEEP_EXIT_CODE,

@@ -1,10 +1,11 @@
-"""Runs each stage in a shell of its own on this machine."""
+"""Runs stages in shells on this machine."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import pwd
+import resource
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from pyrunner.executors.pipe import PipeOutput
 from pyrunner.executors.process import GracePeriods, ProcessGroup
 from pyrunner.executors.protocol import Environment, ExecutorCommand, ExecutorStage, PrepareOptions
 from pyrunner.executors.shell.directories import check_program, check_user, runner_command, usable_directory
+from pyrunner.executors.shell.shared import HIGHEST_DESCRIPTOR
+from pyrunner.executors.shell.stage_shells import StageShells
 from pyrunner.shells.loader import shell
 from pyrunner.shells.protocol import ShellCommandLine, ShellType
 
@@ -49,6 +52,7 @@ class ShellExecutor(AbstractExecutor):
         self._command_line: ShellCommandLine | None = None
         self._environment: dict[bytes, bytes] = {}
         self._state: DurableStages | None = None
+        self._shared: StageShells | None = None
 
     def prepare(self, options: PrepareOptions) -> Environment:
         """Check shell, user and directories, and say which shell it is."""
@@ -65,6 +69,8 @@ class ShellExecutor(AbstractExecutor):
             from pyrunner.executors.shell.durable import DurableStages
 
             self._state = DurableStages(options.state_dir)
+        elif self._can_share(self._command_line):
+            self._shared = StageShells(self._command_line.arguments, self._environment, self._grace)
         builds_dir = usable_directory("builds_dir", environment.builds_dir, options.user)
         cache_dir = os.path.abspath(environment.cache_dir)
         if options.job.cache:
@@ -84,7 +90,11 @@ class ShellExecutor(AbstractExecutor):
         self.set_current_stage(ExecutorStage.RUN)
         output = self._open_output()
         output.direct(command.trace)
-        with _script_input(self._command_line, command.script) as (arguments, stdin):
+        if self._shared is None or not isinstance(output, PipeOutput) or not self._shared.run(command, output):
+            self._run_alone(self._command_line, command, output)
+
+    def _run_alone(self, line: ShellCommandLine, command: ExecutorCommand, output: PipeOutput | LogOutput) -> None:
+        with _script_input(line, command.script) as (arguments, stdin):
             if self._state is not None:
                 arguments = self._state.begin(arguments)
             group = ProcessGroup.start(arguments, stdin=stdin, output=output.writer, environment=self._environment)
@@ -111,9 +121,17 @@ class ShellExecutor(AbstractExecutor):
     def cleanup(self) -> None:
         """Release the output; the state directory belongs to whoever named it."""
         super().cleanup()
+        if self._shared is not None:
+            self._shared.close()
         if self._output is not None:
             self._output.close()
             self._output = None
+
+    def _can_share(self, line: ShellCommandLine) -> bool:
+        """Sharing speaks bash over descriptors, which ``su`` need not hand on."""
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        room = limit == resource.RLIM_INFINITY or limit > HIGHEST_DESCRIPTOR
+        return self.shell_name == "bash" and not self.options.user and not line.pass_file and room
 
     def _open_output(self) -> PipeOutput | LogOutput:
         if self._output is None:

@@ -13,8 +13,9 @@ import pytest
 
 from pyrunner.base.cancel import CancelToken
 from pyrunner.base.errors import JobCanceled, JobFailure, JobTimeout, SystemFailure
+from pyrunner.executors.exit_code import check_exit_code, failure
 from pyrunner.executors.pipe import PipeOutput
-from pyrunner.executors.process import GracePeriods, ProcessGroup, check_exit_code, failure
+from pyrunner.executors.process import GracePeriods, ProcessGroup
 from pyrunner.testing.executor_contract import RecordingTrace
 
 GRACE = GracePeriods(terminate=0.2, kill=5.0)

@@ -1,0 +1,99 @@
+"""What all rooms of the docker executor know of the job; made once, never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyrunner.api.variables import Variables
+from pyrunner.api.wire import JobResponse
+from pyrunner.base.cancel import CancelToken
+from pyrunner.config.docker import DockerConfig
+from pyrunner.config.model import RunnerConfig
+from pyrunner.executors.docker.labels import JobFacts, Labels
+from pyrunner.executors.docker.names import Names
+from pyrunner.executors.protocol import JobPlace, PrepareOptions, TraceWriter
+
+_DEFAULT_TIMEOUT = 7200.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DockerJob:
+    """A job on its way into containers."""
+
+    config: RunnerConfig
+    docker: DockerConfig
+    job: JobResponse
+    #: All variables, directories included.
+    variables: Variables
+    builds_dir: str
+    project_dir: str
+    git_strategy: str
+    names: Names
+    labels: Labels
+    #: Lines for the user.
+    trace: TraceWriter
+    #: Of the preparation.
+    token: CancelToken
+
+    def flag(self, name: str) -> bool:
+        """A feature flag: all of them are among the variables."""
+        return self.variables.flag(name)
+
+    def environment(self) -> list[str]:
+        """``KEY=value`` of all variables, file variables as their paths: for build and helper (6.4)."""
+        return [f"{item.key}={self.variables.value(item.key)}" for item in self.variables.last()]
+
+    @property
+    def hostname(self) -> str:
+        """Of build and helper."""
+        return self.docker.hostname or self.names.unique
+
+
+def docker_job(options: PrepareOptions, docker: DockerConfig, place: JobPlace, builds_dir: str) -> DockerJob:
+    """The job of these options at this place."""
+    config, job = options.config, options.job
+    facts = _facts(options, place)
+    return DockerJob(
+        config=config,
+        docker=docker,
+        job=job,
+        variables=place.variables,
+        builds_dir=builds_dir,
+        project_dir=place.project_dir,
+        git_strategy=place.git_strategy,
+        names=Names(
+            token=config.token,
+            short_token=facts.short_token,
+            system_id=facts.system_id,
+            project_id=facts.project_id,
+            concurrent_project_id=facts.concurrent_project_id,
+            job_id=facts.job_id,
+        ),
+        labels=Labels(facts, _expanded(docker.container_labels, place.variables)),
+        trace=options.trace,
+        token=options.token,
+    )
+
+
+def _facts(options: PrepareOptions, place: JobPlace) -> JobFacts:
+    job = options.job
+    timeout = job.runner_info.timeout
+    return JobFacts(
+        job_id=job.id,
+        job_url=place.variables.get("CI_JOB_URL"),
+        sha=job.git_info.sha,
+        before_sha=job.git_info.before_sha,
+        ref=job.git_info.ref,
+        timeout=float(timeout) if timeout > 0 else _DEFAULT_TIMEOUT,
+        project_id=job.job_info.project_id,
+        concurrent_id=options.concurrent_id,
+        concurrent_project_id=options.concurrent_project_id,
+        pipeline_id=str(job.job_info.pipeline_id or "") or place.variables.get("CI_PIPELINE_ID"),
+        short_token=options.config.short_token,
+        system_id=options.system_id,
+    )
+
+
+def _expanded(labels: Mapping[str, str], variables: Variables) -> dict[str, str]:
+    return {key: variables.expand(value) for key, value in labels.items()}

@@ -1,0 +1,1 @@
+"""The engine's HTTP interface, typed and thin: the only room that imports the ``docker`` package."""
