@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyrunner.api.wire import Info
+from pyrunner.api.wire import Info, JobResponse
 from pyrunner.job.context import JobContext
 from pyrunner.job.trace import JobTrace
 from pyrunner.job.trace.protocol import TraceClient
@@ -26,6 +26,16 @@ DEFAULT_TOKEN_PREFIXES = (
 )
 
 
+#: What is shorter is no secret, and would blacken the log.
+_SHORTEST_TOKEN = 8
+
+
+def job_tokens(job: JobResponse) -> list[str]:
+    """Tokens that the runner itself hands to git and the helper commands, whatever their form and the variables say."""
+    tokens = [job.token, *(dependency.token for dependency in job.dependencies)]
+    return [token for token in tokens if len(token) >= _SHORTEST_TOKEN]
+
+
 def open_trace(context: JobContext, client: TraceClient | None, info: Info | None, spool_dir: str = "") -> JobTrace:
     """The trace of a job; nothing is sent before its `start`.
 
@@ -38,7 +48,7 @@ def open_trace(context: JobContext, client: TraceClient | None, info: Info | Non
         client,
         job.id,
         job.token,
-        masks=masked_values(context.variables),
+        masks=[*masked_values(context.variables), *job_tokens(job)],
         token_prefixes=[*defaults, *job.features.token_mask_prefixes],
         limit_bytes=config.effective_output_limit,
         timestamps=flags.get("FF_TIMESTAMPS", True),
