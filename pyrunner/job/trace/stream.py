@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from pyrunner.job.trace.masker import Masker, Phrases
+from pyrunner.job.trace.commands import AddMask, MaskLines
+from pyrunner.job.trace.masker import Masker, Masks
 from pyrunner.job.trace.timestamps import Stamper, Utf8Repair
 
 CLEAR = "\x1b[0K"
@@ -15,8 +16,9 @@ BOLD_CYAN = "\x1b[36;1m"
 BOLD_RED = "\x1b[31;1m"
 YELLOW = "\x1b[0;33m"
 
-#: Bytes that go through the filters at once: fits the caches, large enough that Python does not count.
-PIECE = 256 * 1024
+#: Bytes that go through the filters at once: fits the caches and malloc's pools (of 128 KiB, and timestamps add a
+#: third), large enough that Python does not count.
+PIECE = 64 * 1024
 
 
 class Stream:
@@ -24,15 +26,24 @@ class Stream:
 
     `sink` takes what is ready for the log and tells whether the log takes more. Invalid UTF-8 is repaired before
     timestamps are set, not behind as GitLab Runner does it: so a character that is cut between two writes survives
-    the lines of another stream in between.
+    the lines of another stream in between. In a stream with `commands` a line can add to the masks.
     """
 
     def __init__(
-        self, name: str, sink: Callable[[bytes], bool], phrases: Phrases, prefixes: Sequence[str], *, timestamps: bool
+        self,
+        name: str,
+        sink: Callable[[bytes], bool],
+        masks: Masks,
+        prefixes: Sequence[str],
+        *,
+        timestamps: bool,
+        commands: bool = False,
     ) -> None:
         self._sink = sink
         self._lock = threading.Lock()
-        self._masker = Masker(phrases, prefixes)
+        self._masks = masks
+        self._lines = MaskLines() if commands else None
+        self._masker = Masker(masks, prefixes)
         self._repair = Utf8Repair()
         self._stamper = Stamper(name) if timestamps else None
         self._open = True
@@ -44,24 +55,24 @@ class Stream:
                 if not self._open:
                     return
                 piece = data if len(data) <= PIECE else data[start : start + PIECE]
-                self._emit(self._masker.feed(piece))
+                if self._lines is None:
+                    self._emit(self._masker.feed(piece))
+                else:
+                    self._follow(self._lines.feed(piece))
 
     def flush(self) -> None:
         """Write out what was held back: the stream ends here, or pauses for another."""
         with self._lock:
             if not self._open:
                 return
+            if self._lines is not None:
+                self._follow(self._lines.flush())
             self._emit(self._masker.flush())
             rest = self._repair.flush()
             if self._stamper is not None:
                 rest = self._stamper.feed(rest) + self._stamper.flush()
             if rest:
                 self._open = self._sink(rest)
-
-    def use(self, phrases: Phrases) -> None:
-        """Mask `phrases` from the next byte on."""
-        with self._lock:
-            self._masker.use(phrases)
 
     def plain(self, text: str) -> None:
         """``CLEAR text RESET``"""
@@ -81,6 +92,14 @@ class Stream:
 
     def _line(self, line: str) -> None:
         self.write(line.encode("utf-8", "surrogateescape"))
+
+    def _follow(self, found: list[bytes | AddMask]) -> None:
+        for item in found:
+            if isinstance(item, AddMask):
+                self._masks.add(item.values)
+                self._emit(self._masker.insert(item.shown))
+            else:
+                self._emit(self._masker.feed(item))
 
     def _emit(self, data: bytes) -> None:
         if not data:

@@ -12,9 +12,10 @@ from pyrunner.base.cancel import CancelToken
 from pyrunner.base.supervisor import Supervisor
 from pyrunner.job.trace.final import Verdict, deliver
 from pyrunner.job.trace.limit import DEFAULT_LIMIT, Limit
-from pyrunner.job.trace.masker import DEFAULT_PREFIX, Phrases
+from pyrunner.job.trace.masker import Masks
 from pyrunner.job.trace.plan import DEFAULT_RETRY_LIMIT, Progress
 from pyrunner.job.trace.protocol import TraceClient
+from pyrunner.job.trace.runs import DEFAULT_PREFIX
 from pyrunner.job.trace.sender import Delivery, Sender, Snapshot
 from pyrunner.job.trace.spool import Spool
 from pyrunner.job.trace.stream import Stream
@@ -54,10 +55,10 @@ class JobTrace:
         self._supervisor = Supervisor(f"trace-{job_id}")
         self._sender: Sender | None = None
         self._sending = True
-        self._phrases = Phrases(_encoded(masks))
+        self._masks = Masks(_encoded(masks))
         prefixes = (DEFAULT_PREFIX, *token_prefixes)
-        self.runner = Stream("00O", self._append, self._phrases, prefixes, timestamps=timestamps)
-        self.script = Stream("01O", self._append, self._phrases, prefixes, timestamps=timestamps)
+        self.runner = Stream("00O", self._append, self._masks, prefixes, timestamps=timestamps)
+        self.script = Stream("01O", self._append, self._masks, prefixes, timestamps=timestamps, commands=True)
         self._delivery = (
             Delivery(
                 client=client,
@@ -89,11 +90,7 @@ class JobTrace:
 
     def add_masks(self, values: Iterable[str]) -> None:
         """Mask `values` too, in both streams, from the next byte on."""
-        phrases = self._phrases.plus(_encoded(values))
-        if phrases is not self._phrases:
-            self._phrases = phrases
-            self.runner.use(phrases)
-            self.script.use(phrases)
+        self._masks.add(_encoded(values))
 
     def section_start(self, name: str) -> None:
         """Open a foldable section; the next line of the runner is its title (facts/job-lifecycle.md 5.3)."""

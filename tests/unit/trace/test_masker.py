@@ -9,16 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pyrunner.job.trace.masker import (
-    MASK,
-    URL_PARAMETERS,
-    Masker,
-    PhraseFilter,
-    Phrases,
-    RunFilter,
-    token_rule,
-    url_rule,
-)
+from pyrunner.job.trace.masker import Masker, Masks
+from pyrunner.job.trace.phrases import MASK, PhraseFilter, Phrases
+from pyrunner.job.trace.runs import URL_PARAMETERS, RunFilter, token_rule, url_rule
 
 #: Few letters make secrets that overlap, contain and repeat each other.
 LETTERS = st.sampled_from([b"a", b"b", b"ab", b"\xc3", b"\n"])
@@ -28,6 +21,11 @@ PIECES = st.lists(LETTERS, min_size=1, max_size=6).map(b"".join)
 def cut(data: bytes, cuts: list[int]) -> list[bytes]:
     places = sorted({min(place, len(data)) for place in cuts} | {0, len(data)})
     return [data[first:last] for first, last in itertools.pairwise(places)] or [b""]
+
+
+def phrase_filter(values: list[bytes]) -> PhraseFilter:
+    phrases = Phrases(values)
+    return PhraseFilter(lambda: phrases)
 
 
 def filtered(filter_: PhraseFilter | RunFilter | Masker, pieces: list[bytes]) -> bytes:
@@ -64,7 +62,7 @@ def reference(data: bytes, secrets: list[bytes]) -> bytes:
 @example(b"aaaa", [b"aa"], [1, 3])
 @example(b"abababab", [b"abab", b"babb"], [2])
 def test_any_split_masks_like_the_whole(data: bytes, secrets: list[bytes], cuts: list[int]) -> None:
-    assert filtered(PhraseFilter(Phrases(secrets)), cut(data, cuts)) == reference(data, secrets)
+    assert filtered(phrase_filter(secrets), cut(data, cuts)) == reference(data, secrets)
 
 
 SECRET = (
@@ -79,7 +77,7 @@ def test_fifty_secrets_in_any_text_never_appear(data: st.DataObject) -> None:
     parts = data.draw(st.lists(st.one_of(st.sampled_from(secrets), st.binary(max_size=30)), max_size=30))
     text = b"".join(parts)
     cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=20))
-    masked = filtered(PhraseFilter(Phrases(secrets)), cut(text, cuts))
+    masked = filtered(phrase_filter(secrets), cut(text, cuts))
     assert masked == reference(text, secrets)
     for rest in masked.split(MASK):
         assert not any(secret in rest for secret in secrets)
@@ -88,12 +86,12 @@ def test_fifty_secrets_in_any_text_never_appear(data: st.DataObject) -> None:
 @settings(deadline=None)
 @given(st.binary(max_size=200), st.integers(1, 30))
 def test_text_without_secrets_passes_unchanged(data: bytes, size: int) -> None:
-    masker = Masker(Phrases([b"no such secret in any text"]))
+    masker = Masker(Masks([b"no such secret in any text"]))
     assert filtered(masker, [data[i : i + size] for i in range(0, len(data), size)]) == data
 
 
 def test_held_back_is_only_what_may_become_a_secret() -> None:
-    masker = PhraseFilter(Phrases([b"password"]))
+    masker = phrase_filter([b"password"])
     assert masker.feed(b"enter the ") == b"enter the "
     assert masker.feed(b"pass") == b""
     assert masker.feed(b"port") == b"passport"
@@ -102,31 +100,33 @@ def test_held_back_is_only_what_may_become_a_secret() -> None:
 def test_phrases_are_trimmed_and_empty_ones_dropped() -> None:
     phrases = Phrases([b"  s3cret\n", b" ", b"", b"s3cret"])
     assert len(phrases) == 1
-    assert filtered(PhraseFilter(phrases), [b"<s3cret>"]) == b"<[MASKED]>"
+    assert filtered(PhraseFilter(lambda: phrases), [b"<s3cret>"]) == b"<[MASKED]>"
 
 
 def test_longest_phrase_wins() -> None:
-    assert filtered(PhraseFilter(Phrases([b"abc", b"abcdef"])), [b"abcdef abcd"]) == b"[MASKED] [MASKED]d"
+    assert filtered(phrase_filter([b"abc", b"abcdef"]), [b"abcdef abcd"]) == b"[MASKED] [MASKED]d"
 
 
 def test_mask_added_in_mid_stream_covers_what_comes() -> None:
-    masker = Masker(Phrases([b"first"]))
+    masks = Masks([b"first"])
+    masker = Masker(masks)
     out = masker.feed(b"first second ")
-    masker.use(Phrases([b"first", b"second"]))
+    masks.add([b"second"])
     out += masker.feed(b"sec") + masker.feed(b"ond first") + masker.flush()
     assert out == b"[MASKED] second [MASKED] [MASKED]"
 
 
 def test_first_phrases_of_a_stream_that_had_none() -> None:
-    masker = Masker(Phrases())
+    masks = Masks()
+    masker = Masker(masks)
     out = masker.feed(b"open ")
-    masker.use(Phrases([b"open"]))
+    masks.add([b"open"])
     assert out + masker.feed(b"open") + masker.flush() == b"open [MASKED]"
 
 
 def test_separator_line_as_a_secret_is_masked_in_linear_time() -> None:
     data = b"=" * 300_000
-    assert filtered(PhraseFilter(Phrases([b"===="])), [data]) == MASK
+    assert filtered(phrase_filter([b"===="]), [data]) == MASK
 
 
 TOKEN_PREFIXES = ("glpat-", "gl", "_gitlab_session=", "tok[", "glrt-")
@@ -173,11 +173,11 @@ def test_url_parameters_in_any_split(data: bytes, cuts: list[int]) -> None:
     ],
 )
 def test_all_filters_together(text: bytes, masked: bytes) -> None:
-    assert filtered(Masker(Phrases([b"s3cret"])), [text]) == masked
-    assert filtered(Masker(Phrases([b"s3cret"])), [bytes([byte]) for byte in text]) == masked
+    assert filtered(Masker(Masks([b"s3cret"])), [text]) == masked
+    assert filtered(Masker(Masks([b"s3cret"])), [bytes([byte]) for byte in text]) == masked
 
 
 def test_only_the_fifteen_shortest_prefixes_count() -> None:
     prefixes = tuple(f"p{'x' * n}-" for n in range(20))
-    masker = Masker(Phrases(), prefixes)
+    masker = Masker(Masks(), prefixes)
     assert filtered(masker, [b"p-a pxxxxxxxxxxxxxxxxxxx-a"]) == b"p-[MASKED] pxxxxxxxxxxxxxxxxxxx-a"
