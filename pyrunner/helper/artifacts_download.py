@@ -13,7 +13,10 @@ from pyrunner.helper.meter import Meter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyrunner.api.artifacts import TransferAnswer
+    from pyrunner.api.exchange import Response
     from pyrunner.api.http import HttpClient
     from pyrunner.helper.server import JobServer
 
@@ -29,6 +32,8 @@ class Download:
         self.retry_pause = 1.0
         #: Let the server send us to its object storage, on the first try.
         self.direct = False
+        #: Fetch large archives from object storage in ranges.
+        self.parallel = False
         #: Where the archive lies until it is extracted; empty = the system's directory.
         self.staging_dir = ""
         self.meter_frequency = 0.0
@@ -71,6 +76,7 @@ class Download:
         from pyrunner.api import artifacts
 
         file.restart()
+        fetch = self._in_ranges(http, file) if self.parallel else None
         answer = artifacts.download_artifacts(
             http,
             self.server.url,
@@ -78,9 +84,16 @@ class Download:
             self.server.token,
             file,
             direct_download=self.direct and number == 0,
+            fetch=fetch,
         )
         file.meter.finish()
         self._judge(answer)
+
+    def _in_ranges(self, http: HttpClient, file: DownloadFile) -> Callable[[str, dict[str, str]], Response]:
+        from pyrunner.helper.ranges import Ranges
+
+        ranges = Ranges()
+        return lambda url, headers: ranges.fetch(http, url, headers, file)
 
     def _judge(self, answer: TransferAnswer) -> None:
         from pyrunner.api import artifacts

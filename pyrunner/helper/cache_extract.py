@@ -37,6 +37,11 @@ class CacheExtract:
         self.retries = 2
         self.retry_pause = 1.0
         self.meter_frequency = 0.0
+        #: Bytes of a range, and how many are fetched at the same time.
+        self.chunk_size = 16 << 20
+        self.concurrency = 16
+        #: Fetch large archives in ranges.
+        self.parallel = False
 
     def run(self) -> int:
         """Download what is newer, then extract into the working directory; returns the exit code.
@@ -82,6 +87,7 @@ class CacheExtract:
     def _try(self, storage: Storage, url: str, known: StoredObject | None) -> None:
         from pyrunner.api.urls import clean_url
         from pyrunner.helper.download_file import DownloadFile
+        from pyrunner.helper.ranges import Ranges
 
         have = self.archive.mtime()
         if known is not None and _is_current(have, known.mtime):
@@ -90,7 +96,8 @@ class CacheExtract:
         meter = Meter("Downloading cache", self.meter_frequency, total=known.size if known else 0)
         directory = os.path.dirname(self.archive.path) or "."
         with DownloadFile(directory, "cache", meter) as file:
-            found = storage.get(url, file, have)
+            ranges = Ranges(self.chunk_size, self.concurrency if self.parallel else 1)
+            found = storage.get(url, file, have, ranges)
             if found is None or _is_current(have, found.mtime):
                 log.info("%s is up to date", self.archive.name)
                 return
@@ -98,8 +105,7 @@ class CacheExtract:
             stem = os.path.splitext(self.archive.name)[0]
             log.info("Downloading %s from %s", stem, clean_url(url), extra={"etag": found.etag})
             file.keep_as(self.archive.path, found.mtime)
-        if found.metadata:
-            self.archive.write_metadata(found.metadata)
+        self.archive.write_metadata(found.metadata)
 
 
 def _is_current(have: float | None, remote: float | None) -> bool:

@@ -68,6 +68,11 @@ def _value(text: str) -> str:
     return text.partition(" #")[0].rstrip()
 
 
+def switched_on(name: str) -> bool:
+    """Whether the feature flag `name` is on in this process's environment."""
+    return os.environ.get(name, "") in ("1", "t", "T", "true", "True", "TRUE")
+
+
 def expanded(words: Iterable[str], environment: MutableMapping[str, str] | None = None) -> list[str]:
     """Each word expanded as a shell would, with this process's variables."""
     return [word if _SPECIAL.isdisjoint(word) else _expanded(word, environment) for word in words]

@@ -13,7 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pyrunner.api.exchange import Response, Sink
+    from pyrunner.api.exchange import Response
+    from pyrunner.helper.download_file import DownloadFile
+    from pyrunner.helper.ranges import Ranges
 
 _METADATA_PREFIXES = ("x-amz-meta-", "x-goog-meta-", "x-ms-meta-")
 _DEFAULT_MINUTES = 10
@@ -66,8 +68,8 @@ class Storage:
             return None
         return StoredObject(response) if 200 <= response.status < 300 else None
 
-    def get(self, url: str, sink: Sink, newer_than: float | None) -> StoredObject | None:
-        """Download into `sink`; None when the object is not newer than `newer_than` (seconds since the epoch).
+    def get(self, url: str, file: DownloadFile, newer_than: float | None, ranges: Ranges) -> StoredObject | None:
+        """Download into `file`; None when the object is not newer than `newer_than` (seconds since the epoch).
 
         Raises:
             MissingObjectError: there is no such object.
@@ -77,7 +79,10 @@ class Storage:
         headers = dict(_AS_IT_IS)
         if newer_than is not None:
             headers["If-Modified-Since"] = http_date(newer_than)
-        response = self._request("GET", url, headers, sink=sink)
+        try:
+            response = ranges.fetch(self._http, url, headers, file)
+        except TransportError as error:
+            raise RetriableError(str(error)) from error
         if response.status == 304:
             return None
         if response.status == 404:
@@ -93,19 +98,8 @@ class Storage:
             PyrunnerError: refused.
         """
         sent = {**headers, "Content-Length": str(size)}
-        _check(self._request("PUT", url, sent, body=pieces))
-
-    def _request(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        *,
-        sink: Sink | None = None,
-        body: Callable[[], Iterable[bytes]] | None = None,
-    ) -> Response:
         try:
-            return self._http.request(method, url, headers, body, sink=sink)
+            _check(self._http.request("PUT", url, sent, pieces))
         except TransportError as error:
             raise RetriableError(str(error)) from error
 

@@ -34,11 +34,13 @@ def _run(call: Invocation) -> int:
 
 def _download(call: Invocation) -> Download:
     from pyrunner.helper.artifacts_download import Download
+    from pyrunner.helper.environment import switched_on
 
     download = Download(server_of(call))
     download.retries = call.number("retry")
     download.retry_pause = call.seconds("retry-time")
     download.direct = call.flag("direct-download")
+    download.parallel = switched_on("FF_USE_PARALLEL_ARTIFACT_TRANSFER")
     download.staging_dir = call.text("archiver-staging-dir")
     download.meter_frequency = call.seconds("transfer-meter-frequency")
     return download

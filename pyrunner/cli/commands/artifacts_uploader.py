@@ -38,7 +38,7 @@ _FLAGS = (
     Flag("metadata-parameter", "list", help="name of a job variable; repeatable", metavar="NAME", section=_PROVENANCE),
     Flag("started-at", help="when the job began (RFC 3339)", metavar="TIME", section=_PROVENANCE),
     Flag("ended-at", help="when the job ended (RFC 3339)", metavar="TIME", section=_PROVENANCE),
-    Flag("schema-version", help="version of the statement", metavar="VERSION", section=_PROVENANCE),
+    Flag("schema-version", help="version of the statement", metavar="VERSION", default="v1", section=_PROVENANCE),
 )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ def _run(call: Invocation) -> int:
 
 def _extract(call: Invocation) -> CacheExtract:
     from pyrunner.helper.cache_extract import CacheExtract
+    from pyrunner.helper.environment import switched_on
 
     refuse_cloud_urls(call, "gocloud-url", "alternate-gocloud-url")
     take_env_file(call)
@@ -44,6 +45,9 @@ def _extract(call: Invocation) -> CacheExtract:
     extract.timeout = call.number("timeout")
     extract.retries = call.number("retry")
     extract.retry_pause = call.seconds("retry-time")
+    extract.chunk_size = call.number("chunk-size")
+    extract.concurrency = call.number("concurrency")
+    extract.parallel = switched_on("FF_USE_PARALLEL_CACHE_TRANSFER")
     extract.meter_frequency = call.seconds("transfer-meter-frequency")
     return extract
 

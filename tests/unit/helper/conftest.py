@@ -1,17 +1,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helper_commands import Run
 from storage_server import StorageServer
 
 from pyrunner.cli import registry
 from pyrunner.cli.helper_session import run_helper as run_helper
 from pyrunner.cli.parse import parse
-
-Run = Callable[..., int]
 
 
 @pytest.fixture

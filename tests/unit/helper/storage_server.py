@@ -9,10 +9,25 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class Answer:
     """One prepared answer."""
 
-    def __init__(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, status: int, body: bytes = b"", headers: dict[str, str] | None = None, *, ranged: bool = False
+    ) -> None:
         self.status = status
         self.body = body
         self.headers = headers or {}
+        #: Give the part that the request asks for, as object storage does.
+        self.ranged = ranged
+
+    def for_request(self, wanted: str) -> Answer:
+        """This answer, or the part of it that the header ``Range: bytes=first-last`` names."""
+        if not (self.ranged and wanted):
+            return self
+        if not self.body:
+            return Answer(416)
+        first, last = (int(number) for number in wanted.removeprefix("bytes=").split("-"))
+        part = self.body[first : last + 1]
+        span = f"bytes {first}-{first + len(part) - 1}/{len(self.body)}"
+        return Answer(206, part, {**self.headers, "Content-Range": span})
 
 
 class Seen:
@@ -71,6 +86,7 @@ class StorageServer:
         self.requests.append(Seen(handler.command, handler.path, headers, body))
         waiting = self._answers.get(handler.command) or [Answer(404)]
         answer = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        answer = answer.for_request(headers.get("range", ""))
         handler.send_response(answer.status)
         for name, value in answer.headers.items():
             handler.send_header(name, value)

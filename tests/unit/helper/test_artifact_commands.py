@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import Run
+from helper_commands import Run
 from storage_server import Answer, StorageServer
 
 

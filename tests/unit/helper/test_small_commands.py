@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Run
+from helper_commands import Run
 from storage_server import Answer, StorageServer
 
 from pyrunner.base.errors import PyrunnerError
