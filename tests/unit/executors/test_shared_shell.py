@@ -184,7 +184,7 @@ set -o; shopt || :
 trap -p
 alias; declare -F || :
 jobs; times | wc -l
-echo "$SHLVL $LINENO $# $0 $((BASHPID - $$)) $BASH_SUBSHELL $SECONDS"
+echo "$SHLVL $LINENO $# $0 $((BASHPID - $$)) $BASH_SUBSHELL"
 ls -l /proc/$$/fd | sed 's/.* [0-9][0-9]:[0-9][0-9] //; s/pipe:.*/pipe/' | grep -v /tmp
 umask; ulimit -a; pwd; ps -o pgid= -p $$ | tr -d ' ' | sed "s/^$$\\$/leader/"
 no-such-program || :
@@ -216,8 +216,8 @@ def test_errors_of_a_shared_stage_read_as_if_it_were_alone(job: Job, other: Job)
 
 
 def test_seconds_count_from_the_scripts_start(job: Job) -> None:
-    job.inert("while [ $SECONDS = 0 ]; do sleep 0.05; done")
-    assert job.user("echo $SECONDS") == "0\n"
+    job.inert("while [ $SECONDS -lt 2 ]; do sleep 0.05; done")
+    assert int(job.user("echo $SECONDS")) < 2
 
 
 def test_exit_code_is_that_of_the_stage_and_the_next_one_runs(job: Job) -> None:
