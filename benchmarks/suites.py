@@ -74,7 +74,7 @@ def logs() -> list[Row]:
     size = 400
     masked = [{"key": f"SECRET_{n}", "value": f"s3cr3t-value-{n:04d}", "masked": True} for n in range(20)]
     line = "2026-01-01 12:00:00 INFO  worker: handled request number 1234567 in 12 ms, status ok, user 42"
-    script = [f"yes '{line}' | head -c {size}000000"]
+    script = [f"head -c {size}000000 < <(yes '{line}')"]
     result = drive(Load(jobs=1, script=script, variables=masked), lambda report: report["done"] >= 1, 300)
     _must_succeed(result.report)
     rate = result.report["bytes"] / 1e6 / result.report["median"]
