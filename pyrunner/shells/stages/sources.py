@@ -11,7 +11,7 @@ from pyrunner.shells.stages.user_script import hook
 from pyrunner.shells.writer import Located, Reference, ScriptWriter, joined
 
 DEFAULT_CLEAN_FLAGS = "-ffdx"
-_LOCKS = ("index.lock", "shallow.lock", "HEAD.lock", "config.lock", "hooks/post-checkout")
+_LOCKS = ("index.lock", "shallow.lock", "HEAD.lock", "config.lock", "packed-refs.lock", "hooks/post-checkout")
 
 
 def get_sources(writer: ScriptWriter, context: ScriptContext) -> bool:
@@ -66,8 +66,7 @@ def _fetch(writer: ScriptWriter, context: ScriptContext) -> None:
         writer.export("GIT_LFS_SKIP_SMUDGE", "1")
     if context.git_strategy == "clone":
         writer.rm(project)
-    else:
-        remove_leftovers(writer, context)
+    remove_leftovers(writer, context)
     if context.safe_directory:
         writer.command("git", "config", "--global", "--add", "safe.directory", project)
     git_config.write_git_configs(writer, context)
@@ -83,19 +82,29 @@ def _fetch(writer: ScriptWriter, context: ScriptContext) -> None:
 
 def remove_leftovers(writer: ScriptWriter, context: ScriptContext) -> None:
     """Steps a and b: what a killed git left, and what a job may have planted for the next one."""
+    # the template is the runner's own: a hook in it was planted, whatever `clean_git_config` says of the repository
+    template = f"{context.temp_dir}/{git_config.TEMPLATE_DIR}"
+    planted = [f"{template}/hooks", f"{template}/config"] if context.clean_git_config else [f"{template}/hooks"]
     git = f"{context.project_dir}/.git"
-    with_submodules = submodules.strategy(context) != "none"
-    writer.rm(*(Located(f"{git}/{name}") for name in _LOCKS))
-    writer.rm_files_matching(Located(f"{git}/refs"), "*.lock")
-    if with_submodules:
-        names = [name.rpartition("/")[2] for name in _LOCKS]
-        writer.rm_files_matching(Located(f"{git}/modules"), *names)
+    planted += [f"{git}/{name}" for name in _LOCKS]
     if context.clean_git_config:
-        template = f"{context.temp_dir}/{git_config.TEMPLATE_DIR}"
-        writer.rm(*(Located(f"{base}/{name}") for base in (template, git) for name in ("config", "hooks")))
-        if with_submodules:
-            writer.rm_files_matching(Located(f"{git}/modules"), "config")
-            writer.rm_directories_matching(Located(f"{git}/modules"), "hooks")
+        planted += [f"{git}/config", f"{git}/hooks"]
+        # a file in its place names a repository elsewhere
+        writer.if_file(Located(git))
+        writer.rm(Located(git))
+        writer.end()
+    writer.rm(*map(Located, planted))
+    writer.rm_files_matching(Located(f"{git}/refs"), "*.lock")
+    if submodules.strategy(context) != "none":
+        _remove_submodule_leftovers(writer, context, Located(f"{git}/modules"))
+
+
+def _remove_submodule_leftovers(writer: ScriptWriter, context: ScriptContext, modules: Located) -> None:
+    names = [name.rpartition("/")[2] for name in _LOCKS]
+    if context.clean_git_config:
+        writer.rm_directories_matching(modules, "hooks")
+        names.append("config")
+    writer.rm_files_matching(modules, *names)
 
 
 def user_agent() -> str:
@@ -138,8 +147,14 @@ def _set_origin(writer: ScriptWriter, context: ScriptContext) -> None:
     writer.if_silent("git", "remote", "set-url", "origin", url)
     writer.command("git", "config", "--replace-all", "include.path", Reference(git_config.EXTERNAL_VARIABLE))
     writer.else_()
+    writer.if_silent("git", "remote", "add", "origin", url)
+    writer.notice("Created fresh repository.")
+    writer.else_()
+    # a remote with several URLs can be neither set nor added
+    writer.command("git", "remote", "remove", "origin")
     writer.command("git", "remote", "add", "origin", url)
     writer.notice("Created fresh repository.")
+    writer.end()
     writer.end()
 
 

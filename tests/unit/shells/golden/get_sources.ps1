@@ -29,12 +29,13 @@ echo hook
 if(!$?) { Exit &{if($LASTEXITCODE) {$LASTEXITCODE} else {1}} }
 $env:GIT_LFS_SKIP_SMUDGE="1"
 $GIT_LFS_SKIP_SMUDGE=$env:GIT_LFS_SKIP_SMUDGE
-foreach($glr_path in "/srv/builds/abcdefghi/0/group/proj/.git/index.lock", "/srv/builds/abcdefghi/0/group/proj/.git/shallow.lock", "/srv/builds/abcdefghi/0/group/proj/.git/HEAD.lock", "/srv/builds/abcdefghi/0/group/proj/.git/config.lock", "/srv/builds/abcdefghi/0/group/proj/.git/hooks/post-checkout") { if(Test-Path -LiteralPath $glr_path) { Remove-Item -LiteralPath $glr_path -Recurse -Force } }
+if(Test-Path -LiteralPath "/srv/builds/abcdefghi/0/group/proj/.git" -PathType Leaf) {
+foreach($glr_path in "/srv/builds/abcdefghi/0/group/proj/.git") { if(Test-Path -LiteralPath $glr_path) { Remove-Item -LiteralPath $glr_path -Recurse -Force } }
+}
+foreach($glr_path in "/srv/builds/abcdefghi/0/group/proj.tmp/git-template/hooks", "/srv/builds/abcdefghi/0/group/proj.tmp/git-template/config", "/srv/builds/abcdefghi/0/group/proj/.git/index.lock", "/srv/builds/abcdefghi/0/group/proj/.git/shallow.lock", "/srv/builds/abcdefghi/0/group/proj/.git/HEAD.lock", "/srv/builds/abcdefghi/0/group/proj/.git/config.lock", "/srv/builds/abcdefghi/0/group/proj/.git/packed-refs.lock", "/srv/builds/abcdefghi/0/group/proj/.git/hooks/post-checkout", "/srv/builds/abcdefghi/0/group/proj/.git/config", "/srv/builds/abcdefghi/0/group/proj/.git/hooks") { if(Test-Path -LiteralPath $glr_path) { Remove-Item -LiteralPath $glr_path -Recurse -Force } }
 if(Test-Path -LiteralPath "/srv/builds/abcdefghi/0/group/proj/.git/refs") { Get-ChildItem -LiteralPath "/srv/builds/abcdefghi/0/group/proj/.git/refs" -Recurse -Force -File | Where-Object { $_.Name -like "*.lock" } | Remove-Item -Recurse -Force }
-if(Test-Path -LiteralPath "/srv/builds/abcdefghi/0/group/proj/.git/modules") { Get-ChildItem -LiteralPath "/srv/builds/abcdefghi/0/group/proj/.git/modules" -Recurse -Force -File | Where-Object { $_.Name -like "index.lock" -or $_.Name -like "shallow.lock" -or $_.Name -like "HEAD.lock" -or $_.Name -like "config.lock" -or $_.Name -like "post-checkout" } | Remove-Item -Recurse -Force }
-foreach($glr_path in "/srv/builds/abcdefghi/0/group/proj.tmp/git-template/config", "/srv/builds/abcdefghi/0/group/proj.tmp/git-template/hooks", "/srv/builds/abcdefghi/0/group/proj/.git/config", "/srv/builds/abcdefghi/0/group/proj/.git/hooks") { if(Test-Path -LiteralPath $glr_path) { Remove-Item -LiteralPath $glr_path -Recurse -Force } }
-if(Test-Path -LiteralPath "/srv/builds/abcdefghi/0/group/proj/.git/modules") { Get-ChildItem -LiteralPath "/srv/builds/abcdefghi/0/group/proj/.git/modules" -Recurse -Force -File | Where-Object { $_.Name -like "config" } | Remove-Item -Recurse -Force }
 if(Test-Path -LiteralPath "/srv/builds/abcdefghi/0/group/proj/.git/modules") { Get-ChildItem -LiteralPath "/srv/builds/abcdefghi/0/group/proj/.git/modules" -Recurse -Force -Directory | Where-Object { $_.Name -like "hooks" } | Remove-Item -Recurse -Force }
+if(Test-Path -LiteralPath "/srv/builds/abcdefghi/0/group/proj/.git/modules") { Get-ChildItem -LiteralPath "/srv/builds/abcdefghi/0/group/proj/.git/modules" -Recurse -Force -File | Where-Object { $_.Name -like "index.lock" -or $_.Name -like "shallow.lock" -or $_.Name -like "HEAD.lock" -or $_.Name -like "config.lock" -or $_.Name -like "packed-refs.lock" -or $_.Name -like "post-checkout" -or $_.Name -like "config" } | Remove-Item -Recurse -Force }
 New-Item -ItemType directory -Force -Path "/srv/builds/abcdefghi/0/group/proj.tmp/git-template" | Out-Null
 foreach($glr_path in "/srv/builds/abcdefghi/0/group/proj.tmp/.gitlab-runner.ext.conf") { if(Test-Path -LiteralPath $glr_path) { Remove-Item -LiteralPath $glr_path -Recurse -Force } }
 [System.IO.File]::WriteAllText("/srv/builds/abcdefghi/0/group/proj.tmp/.gitlab-runner.ext.conf", "[http]`n`textraHeader = `"X-Gitaly-Correlation-ID: 01ABC`"`n[transfer]`n`tbundleURI = true`n[url `"https://gitlab-ci-token:glcbt-job@gitlab.example.com/group/proj.git`"]`n`tinsteadOf = `"https://gitlab.example.com/group/proj.git`"`n[url `"https://gitlab-ci-token:glcbt-job@gitlab.example.com/`"]`n`tinsteadOf = `"https://gitlab.example.com/`"`n", (New-Object System.Text.UTF8Encoding($false)))
@@ -54,9 +55,17 @@ if(!$glr_failed) {
 & "git" "config" "--replace-all" "include.path" "$($env:GLR_EXT_GIT_CONFIG_PATH)"
 if(!$?) { Exit &{if($LASTEXITCODE) {$LASTEXITCODE} else {1}} }
 } else {
+$glr_failed = $false
+Try { & "git" "remote" "add" "origin" "https://gitlab.example.com/group/proj.git" 2>$null | Out-Null; if($LASTEXITCODE) { $glr_failed = $true } } Catch { $glr_failed = $true }
+if(!$glr_failed) {
+echo "[32;1mCreated fresh repository.[0;m"
+} else {
+& "git" "remote" "remove" "origin"
+if(!$?) { Exit &{if($LASTEXITCODE) {$LASTEXITCODE} else {1}} }
 & "git" "remote" "add" "origin" "https://gitlab.example.com/group/proj.git"
 if(!$?) { Exit &{if($LASTEXITCODE) {$LASTEXITCODE} else {1}} }
 echo "[32;1mCreated fresh repository.[0;m"
+}
 }
 & "git" "-c" "http.userAgent=gitlab-runner 19.4.0 linux/amd64" "fetch" "origin" "--no-recurse-submodules" "+refs/heads/main:refs/remotes/origin/main" "--depth" "20" "--prune" "--quiet"
 if(!$?) { Exit &{if($LASTEXITCODE) {$LASTEXITCODE} else {1}} }
