@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyrunner.api.wire import Info, JobResponse
 from pyrunner.job.context import JobContext
 from pyrunner.job.trace import JobTrace
-from pyrunner.job.trace.protocol import TraceClient
+from pyrunner.job.trace.protocol import Keeper, TraceClient
 from pyrunner.job.variables import masked_values
 
 #: Token prefixes masked with ``FF_MASK_ALL_DEFAULT_TOKENS``, beside the one that is always masked.
@@ -36,7 +36,13 @@ def job_tokens(job: JobResponse) -> list[str]:
     return [token for token in tokens if len(token) >= _SHORTEST_TOKEN]
 
 
-def open_trace(context: JobContext, client: TraceClient | None, info: Info | None, spool_dir: str = "") -> JobTrace:
+def open_trace(
+    context: JobContext,
+    client: TraceClient | None,
+    info: Info | None,
+    spool_dir: str = "",
+    keeper: Keeper | None = None,
+) -> JobTrace:
     """The trace of a job; nothing is sent before its `start`.
 
     Raises:
@@ -57,5 +63,6 @@ def open_trace(context: JobContext, client: TraceClient | None, info: Info | Non
         debug_trace=context.settings.debug_trace or context.settings.debug_services,
         retry_limit=config.effective_final_update_retry_limit,
         spool_dir=spool_dir or None,
+        keeper=keeper,
         dynamic_force_send=flags.get("FF_USE_DYNAMIC_TRACE_FORCE_SEND_INTERVAL", False),
     )

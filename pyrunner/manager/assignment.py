@@ -12,6 +12,7 @@ from pyrunner.api.urls import clean_url
 from pyrunner.api.wire import JobResponse, JobUpdate
 from pyrunner.base.cancel import CancelToken
 from pyrunner.base.errors import JobError
+from pyrunner.base.kill_point import kill_point
 from pyrunner.job.cancel import JobCancel
 from pyrunner.job.context import PREPARE_PAUSE, JobContext, JobSetting, job_context
 from pyrunner.job.opening import open_trace
@@ -22,6 +23,7 @@ from pyrunner.job.validate import PayloadError, check_payload
 from pyrunner.job.variables import TlsFiles
 from pyrunner.manager.acceptance import Acceptance, commit_update, decide
 from pyrunner.manager.entry import Entry
+from pyrunner.manager.post import Post
 from pyrunner.manager.slots import Numbers
 
 log = logging.getLogger(__name__)
@@ -39,6 +41,8 @@ class JobOptions:
     #: Where traces wait; empty = the temporary directory.
     spool_dir: str = ""
     prepare_pause: float = PREPARE_PAUSE
+    #: Keeps verdicts and logs until the server has them; None: they end with the process.
+    post: Post | None = None
 
 
 class Assignment:
@@ -57,7 +61,7 @@ class Assignment:
         begin = time.monotonic()
         context = job_context(self._job, self._setting(numbers, data))
         try:
-            trace = open_trace(context, self._entry.client, self._entry.info, self._options.spool_dir)
+            trace = self._open_trace(context)
         except OSError as error:
             self._give_up(error)
             return True
@@ -88,6 +92,13 @@ class Assignment:
             started_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         )
 
+    def _open_trace(self, context: JobContext) -> JobTrace:
+        entry, options, post = self._entry, self._options, self._options.post
+        if post is None:
+            return open_trace(context, entry.client, entry.info, options.spool_dir)
+        spool_dir = options.spool_dir or post.directory
+        return open_trace(context, entry.client, entry.info, spool_dir, post.box(entry.sender))
+
     def _with_trace(self, context: JobContext, trace: JobTrace, cancel: JobCancel) -> Outcome | None:
         refused = self._refusal()
         acceptance = self._accept(trace)
@@ -103,6 +114,7 @@ class Assignment:
             trace.runner.error(outcome.line)
         else:
             outcome = run_job(self._job, context.setting, trace, cancel, context)
+        kill_point("job.decided")
         trace.finish(outcome.state, outcome.sent_reason, outcome.exit_code, self._stop)
         return outcome
 

@@ -13,6 +13,7 @@ from pyrunner.base.errors import PyrunnerError
 from pyrunner.config import feature_flags
 from pyrunner.config.model import Config, RunnerConfig
 from pyrunner.executors.protocol import ExecutorProvider
+from pyrunner.store.outbox import Sender
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,23 @@ class Entry:
     def place(self) -> tuple[str, str, str]:
         """Identity across reloads: entries with equal places stand once in the queue."""
         return self.config.url, self.config.token, self.config.name
+
+    @property
+    def sender(self) -> Sender:
+        """What must be kept to reach the server for this runner's jobs."""
+        config = self.config
+        return Sender(
+            url=config.url,
+            short_token=self.short_token,
+            name=config.name,
+            tls_ca_file=config.tls_ca_file,
+            tls_cert_file=config.tls_cert_file,
+            tls_key_file=config.tls_key_file,
+        )
+
+    def is_of(self, sender: Sender) -> bool:
+        """Whether this is the runner that `sender` speaks of, perhaps with other TLS files."""
+        return (self.config.url, self.short_token) == (sender.url, sender.short_token)
 
     @property
     def log_fields(self) -> dict[str, object]:

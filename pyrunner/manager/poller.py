@@ -101,6 +101,8 @@ class Poller:
             self._ledger.release_request(entry, received=answer.job is not None, retried=answer.retried)
             if answer.job is None and data is not _NOTHING:
                 provider.release(entry.config, data)
+        if answer.status in (201, 204) and self._options.post is not None:
+            self._options.post.server_answers(entry.config.url)
         if not answer.cancelled:
             self._record(entry, healthy=answer.healthy)
         if answer.job is None:

@@ -6,8 +6,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from pyrunner.api.client import RunnerClient
 from pyrunner.base.cancel import CancelToken
 from pyrunner.base.errors import PyrunnerError
 from pyrunner.base.supervisor import Supervisor
@@ -21,9 +22,11 @@ from pyrunner.manager.feeder import FeedPlan
 from pyrunner.manager.health import Health
 from pyrunner.manager.ledger import Ledger
 from pyrunner.manager.poller import Poller
+from pyrunner.manager.post import Post
 from pyrunner.manager.reload import WATCH_INTERVAL, ConfigWatch
 from pyrunner.manager.rotation import Rotation, rotate
 from pyrunner.manager.shutdown import Process, Shutdown, StopAction
+from pyrunner.store.outbox import Outbox, Sender
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +39,8 @@ class ServiceOptions:
     #: Called with each config that is taken into use, before it is.
     configured: Callable[[Config], None] = lambda config: None
     find_provider: FindProvider = executor_provider
+    #: Where the ends of jobs wait for their server, across processes; None: they end with this one.
+    outbox: Outbox | None = None
     #: ``run --listen-address``
     listen_address: str = ""
     watch_interval: float = WATCH_INTERVAL
@@ -69,9 +74,11 @@ class Service:
         self._entries: dict[object, Entry] = {}
         self._plan: FeedPlan[Entry] = FeedPlan((), 3.0, time.monotonic())
         self._dispatch: Dispatch[Entry] = Dispatch(self._start_worker, 1)
+        outbox = self._options.outbox
+        self._post = Post(outbox, self._client_of, self._stop) if outbox is not None else None
         self._poller = Poller(
             self._ledger,
-            self._options.jobs,
+            replace(self._options.jobs, post=self._post),
             requests=self._requests,
             stop=self._stop,
             again=self._again,
@@ -95,6 +102,8 @@ class Service:
             PyrunnerError: the config cannot be used.
         """
         self._use(self._watch.first())
+        if self._post is not None:
+            self._post.start()
         self._tell_endpoints()
         self._tell("Initializing executor providers")
         try:
@@ -104,7 +113,11 @@ class Service:
         finally:
             self._requests.cancel(PyrunnerError("the process stops"))
             self._dispatch.close()
-        return self._end()
+        try:
+            return self._end()
+        finally:
+            if self._post is not None:
+                self._post.close()
 
     def stop_gracefully(self, signal: str = "quit") -> None:
         """Take no more jobs and end when the running ones have."""
@@ -128,6 +141,8 @@ class Service:
             self._requests.cancel(PyrunnerError(f"received stop signal: {signal}"))
         if action is StopAction.STOP_FORCEFULLY:
             self._ledger.interrupt(signal)
+            if self._post is not None:
+                self._post.leave()
         self._wake.set()
 
     # the feeding loop
@@ -178,6 +193,11 @@ class Service:
             current = self._entries.get(entry.place)
         if current is not None:
             self._dispatch.offer(current.place, current)
+
+    def _client_of(self, sender: Sender) -> RunnerClient | None:
+        with self._lock:
+            entries = list(self._entries.values())
+        return next((entry.client for entry in entries if entry.is_of(sender)), None)
 
     def _rotate(self, entry: Entry) -> None:
         try:

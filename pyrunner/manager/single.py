@@ -6,8 +6,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from pyrunner.api.client import RunnerClient
 from pyrunner.base.cancel import CancelToken
 from pyrunner.base.errors import PyrunnerError
 from pyrunner.base.supervisor import Supervisor
@@ -17,7 +18,9 @@ from pyrunner.manager.assignment import JobOptions
 from pyrunner.manager.entry import Clients, Entry, FindProvider, make_entries
 from pyrunner.manager.ledger import Ledger
 from pyrunner.manager.poller import Polled, Poller
+from pyrunner.manager.post import Post
 from pyrunner.manager.shutdown import Process, Shutdown, StopAction
+from pyrunner.store.outbox import Outbox, Sender
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +38,8 @@ class SingleOptions:
     unhealthy_interval: float = 300.0
     shutdown_timeout: float = 30.0
     find_provider: FindProvider = executor_provider
+    #: Where the ends of jobs wait for their server, across processes; None: they end with this one.
+    outbox: Outbox | None = None
 
 
 class SingleRunner:
@@ -55,9 +60,11 @@ class SingleRunner:
         self._entry: Entry = make_entries(
             Config(runners=[runner]), self._clients, options.jobs.system_id, options.find_provider
         )[0]
+        outbox = options.outbox
+        self._post = Post(outbox, self._client_of, self._stop) if outbox is not None else None
         self._poller = Poller(
             self._ledger,
-            options.jobs,
+            replace(options.jobs, post=self._post),
             requests=self._quit,
             stop=self._stop,
             again=lambda entry: None,
@@ -72,7 +79,19 @@ class SingleRunner:
         """
         config = self._entry.config
         log.info("Starting runner for %s with token %s ...", config.url, self._entry.short_token)
+        if self._post is not None:
+            self._post.start()
         self._supervisor.start("worker", self._work)
+        try:
+            self._wait()
+        finally:
+            if self._post is not None:
+                self._post.close()
+        self._clients.close()
+        if self._supervisor.error is not None:
+            raise self._supervisor.error
+
+    def _wait(self) -> None:
         deadline: float | None = None
         while not self._finished:
             if self._shutdown.state is Process.IMPATIENT:
@@ -85,9 +104,9 @@ class SingleRunner:
             self._wake.wait(pause)
             self._wake.clear()
         self._supervisor.join()
-        self._clients.close()
-        if self._supervisor.error is not None:
-            raise self._supervisor.error
+
+    def _client_of(self, sender: Sender) -> RunnerClient | None:
+        return self._entry.client if self._entry.is_of(sender) else None
 
     def stop_gracefully(self, signal: str = "quit") -> None:
         """End after the running job."""
@@ -104,6 +123,8 @@ class SingleRunner:
         log.warning("Requested exit: %s", signal)
         if action is StopAction.STOP_FORCEFULLY:
             self._ledger.interrupt(signal)
+            if self._post is not None:
+                self._post.leave()
         self._quit.cancel(PyrunnerError(f"requested exit: {signal}"))
         self._wake.set()
 

@@ -1,1 +1,1 @@
-"""Saved jobs and leases; none yet."""
+"""What outlives the process: the outbox of verdicts and logs, and the seal over what is kept."""

@@ -47,6 +47,7 @@ def _serve(call: Invocation) -> int:
     from pyrunner.config.system_id import system_id
     from pyrunner.manager.assignment import JobOptions
     from pyrunner.manager.service import Service, ServiceOptions
+    from pyrunner.store.outbox import Outbox
 
     log = logging.getLogger(__name__)
     runtime_platform()
@@ -58,9 +59,12 @@ def _serve(call: Invocation) -> int:
     log.info("Starting multi-runner from %s...", path, extra={"builds": 0, "max_builds": 0})
     user_mode(hint=False)
     options = JobOptions(system_id=system_id(path), user=call.text("user"))
+    outbox = Outbox(os.path.dirname(path), options.system_id)
     service = Service(
         lambda: load_config(path),
-        ServiceOptions(jobs=options, configured=_configured(call), listen_address=call.text("listen-address")),
+        ServiceOptions(
+            jobs=options, configured=_configured(call), listen_address=call.text("listen-address"), outbox=outbox
+        ),
     )
     with Signals(_handler(service), also=(signal.SIGHUP, signal.SIGUSR1)):
         return service.run()

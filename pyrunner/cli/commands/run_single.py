@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyrunner.cli.parse import Invocation
     from pyrunner.config.model import RunnerConfig
     from pyrunner.manager.single import SingleRunner
+    from pyrunner.store.outbox import Outbox
 
 
 def run(call: Invocation) -> int:
@@ -31,8 +32,10 @@ def run(call: Invocation) -> int:
     runtime_platform()
     runner = _runner(call)
     _check(runner)
+    system_id = new_system_id()
     options = SingleOptions(
-        jobs=JobOptions(system_id=new_system_id()),
+        jobs=JobOptions(system_id=system_id),
+        outbox=_outbox(call, system_id),
         max_builds=call.number("max-builds"),
         wait_timeout=float(call.number("wait-timeout")),
         shutdown_timeout=float(call.number("shutdown-timeout")) or SingleOptions.shutdown_timeout,
@@ -65,6 +68,19 @@ def _runner(call: Invocation) -> RunnerConfig:
         if runner.name == name:
             return runner
     raise UsageError(f"Error loading runner by name: could not find a runner with the name '{name}'")
+
+
+def _outbox(call: Invocation, system_id: str) -> Outbox:
+    """Beside the config file if one was named; a runner of flags alone has its state where the user's programs do."""
+    import os
+
+    from pyrunner.config.load import default_config_path
+    from pyrunner.store.outbox import Outbox, state_home
+
+    named = call.text("config") or (default_config_path() if call.text("runner") else "")
+    home = os.path.dirname(os.path.abspath(named)) if named else state_home(os.environ)
+    # an id that is drawn anew at each start would hide what the last one left
+    return Outbox(home, system_id if system_id.startswith("s_") else "single")
 
 
 def _check(runner: RunnerConfig) -> None:

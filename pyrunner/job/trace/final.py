@@ -4,53 +4,63 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass
 
 from pyrunner.api.outcomes import PatchAnswer
 from pyrunner.base.cancel import CancelToken
-from pyrunner.job.trace.plan import DEFAULT_RETRY_LIMIT, Done, FinalPlan, Patch, Progress, Wait
+from pyrunner.base.kill_point import kill_point
+from pyrunner.job.trace.plan import Done, FinalPlan, Patch, Wait
+from pyrunner.job.trace.protocol import Kept, Verdict
 from pyrunner.job.trace.sender import Delivery
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """How the job ended."""
+class Ending:
+    """One job's end on its way: carries out what its plan decides, up to the next pause. One thread at a time."""
 
-    #: ``success`` or ``failed``.
-    state: str
-    failure_reason: str = ""
-    exit_code: int = 0
+    def __init__(self, verdict: Verdict, plan: FinalPlan) -> None:
+        self.verdict = verdict
+        self.plan = plan
+        #: HTTP status of the last answer, or one of `pyrunner.api.outcomes`.
+        self.status = 0
+
+    def step(self, delivery: Delivery, cancel: CancelToken | None) -> Wait | Done:
+        """Send until there is something to wait for or nothing left to send; `cancel` ends a request under way."""
+        while cancel is None or not cancel.cancelled:
+            action = self.plan.next()
+            if isinstance(action, (Wait, Done)):
+                return action
+            if isinstance(action, Patch):
+                patched = _patch(delivery, action, cancel)
+                self.status = patched.status
+                self.plan.patched(action, patched)
+            else:
+                kill_point("outbox.log-sent")
+                verdict = self.verdict
+                update = delivery.update(verdict.state, verdict.failure_reason, verdict.exit_code)
+                updated = delivery.client.update_job(delivery.job_id, update, cancel)
+                kill_point("outbox.verdict-sent")
+                self.status = updated.status
+                self.plan.updated(updated)
+        return Done(delivered=False)
 
 
-def deliver(
-    delivery: Delivery,
-    progress: Progress,
-    verdict: Verdict,
-    *,
-    retry_limit: int = DEFAULT_RETRY_LIMIT,
-    stop: CancelToken | None = None,
-) -> bool:
-    """Send the rest and the verdict; whether the server has them, or has given up on the job.
+def deliver(ending: Ending, delivery: Delivery, kept: Kept | None, stop: CancelToken | None = None) -> bool:
+    """Send the rest and the verdict while the job holds its slot; whether the server has them or has given up on it.
 
-    `stop` ends it early: the process must go.
+    `stop` ends it early: the process must go. What is `kept` then, or when all tries have failed, is left to whoever
+    keeps it.
     """
-    plan = FinalPlan(progress, delivery.snapshot().size, retry_limit)
-    while stop is None or not stop.cancelled:
-        action = plan.next()
-        if isinstance(action, Done):
-            if not action.delivered:
-                log.error("Could not deliver the job's final state", extra={"job": delivery.job_id})
-            return action.delivered
-        if isinstance(action, Wait):
-            _pause(action.seconds, stop)
-        elif isinstance(action, Patch):
-            plan.patched(action, _patch(delivery, action, stop))
-        else:
-            update = delivery.update(verdict.state, verdict.failure_reason, verdict.exit_code)
-            plan.updated(delivery.client.update_job(delivery.job_id, update, stop))
-    return False
+    leaving = kept.leaving if kept is not None else stop
+    result = ending.step(delivery, stop)
+    while isinstance(result, Wait):
+        if kept is not None and ending.plan.failures == 1:
+            kept.sync()
+        result = Done(delivered=False) if _pause(result.seconds, leaving) else ending.step(delivery, stop)
+    if not result.delivered:
+        fields = {"action": "verdict_undelivered", "job": delivery.job_id, "kept": kept is not None}
+        log.error("Could not deliver the job's final state", extra=fields)
+    return result.delivered
 
 
 def _patch(delivery: Delivery, action: Patch, stop: CancelToken | None) -> PatchAnswer:
@@ -64,8 +74,8 @@ def _patch(delivery: Delivery, action: Patch, stop: CancelToken | None) -> Patch
     )
 
 
-def _pause(seconds: float, stop: CancelToken | None) -> None:
-    if stop is not None:
-        stop.wait(seconds)
-    else:
-        threading.Event().wait(seconds)
+def _pause(seconds: float, leaving: CancelToken | None) -> bool:
+    """Wait; whether the process is about to go."""
+    if leaving is not None:
+        return leaving.wait(seconds)
+    return threading.Event().wait(seconds)

@@ -6,10 +6,11 @@ here knows threads, sockets or clocks.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pyrunner.api.outcomes import PatchAnswer, PatchState, UpdateAnswer, UpdateState
+from pyrunner.api.outcomes import CLIENT_ERROR, PatchAnswer, PatchState, UpdateAnswer, UpdateState
 
 #: Bytes per patch at most.
 LARGEST_PATCH = 1024 * 1024
@@ -24,6 +25,9 @@ FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 60 * 60.0
 #: Tries of the final update when the config names none.
 DEFAULT_RETRY_LIMIT = 10
+#: How often "accepted, not completed" is believed: five minutes at the usual interval, after which a server stops to
+#: verify a trace and takes it as it is.
+ACCEPTANCE_LIMIT = 100
 
 
 @dataclass(frozen=True)
@@ -143,19 +147,40 @@ class FinalPlan:
 
     `size` is fixed by then. A try ends with a failed request; there are `retry_limit` tries, with a growing pause in
     between. Answers that only ask for patience do not use up tries; answers that ask for the same bytes over and over
-    do, or a broken server would hold the job slot for ever.
+    do, and so do those that ask for more patience than any server needs, or a broken server would hold the job slot
+    for ever. `endless` goes on with the tries of a plan that has used up its own.
     """
 
     def __init__(self, progress: Progress, size: int, retry_limit: int = DEFAULT_RETRY_LIMIT) -> None:
         progress.interval = FIRST_INTERVAL
         self._progress = progress
         self._size = size
-        self._tries_left = retry_limit if retry_limit >= 1 else DEFAULT_RETRY_LIMIT
+        self._tries_left: float = retry_limit if retry_limit >= 1 else DEFAULT_RETRY_LIMIT
         self._patience = self._tries_left
+        self._acceptances = ACCEPTANCE_LIMIT
         self._backoff = FIRST_BACKOFF
         self._waits: list[float] = []
         self._patching = True
         self._done: Done | None = None
+        #: How many tries have failed.
+        self.failures = 0
+
+    @property
+    def offset(self) -> int:
+        """Bytes of the trace that the server has, as far as is known."""
+        return self._progress.offset
+
+    def endless(self) -> None:
+        """Try without limit from here on, after the pause that is due next."""
+        self._tries_left = math.inf
+        if self._done is not None and not self._done.delivered:
+            self._done = None
+            self._pause()
+
+    def hasten(self) -> None:
+        """The server answers again: do not wait any longer, and begin with short pauses again."""
+        self._waits.clear()
+        self._backoff = FIRST_BACKOFF
 
     def next(self) -> Patch | Update | Wait | Done:
         """The next action."""
@@ -185,13 +210,18 @@ class FinalPlan:
         """Take in the answer to the final update."""
         self._progress.heard(answer)
         match answer.state:
-            case UpdateState.ACCEPTED:
+            case UpdateState.ACCEPTED if self._acceptances > 0:
+                self._acceptances -= 1
                 self._waits = [self._progress.interval]
             case UpdateState.TRACE_VALIDATION_FAILED:
                 self._progress.offset = 0
                 self._patching = True
                 self._asked_again()
-            case UpdateState.FAILED:
+            case UpdateState.FAILED | UpdateState.ACCEPTED:
+                self._failed()
+            case UpdateState.ABORT if answer.status == CLIENT_ERROR:
+                # not the server's word: nothing was sent, and only another configuration could change that
+                self._tries_left = self._tries_left if self._tries_left == math.inf else 1
                 self._failed()
             case _:
                 self._done = Done(delivered=True)
@@ -204,10 +234,14 @@ class FinalPlan:
             self._waits = [self._progress.interval]
 
     def _failed(self) -> None:
+        self.failures += 1
         self._tries_left -= 1
         if self._tries_left <= 0:
             self._done = Done(delivered=False)
             return
+        self._pause()
+
+    def _pause(self) -> None:
         self._patching = True
         self._waits = [self._progress.interval, self._backoff]
         self._backoff = min(self._backoff * 2, LONGEST_BACKOFF)

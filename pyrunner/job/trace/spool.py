@@ -11,16 +11,17 @@ from isal import isal_zlib
 
 log = logging.getLogger(__name__)
 
-#: Logs up to this size, bytes, never touch the disk unless a directory is named.
+#: Logs up to this size, bytes, never touch the disk while they grow.
 IN_MEMORY = 64 * 1024
+_PIECE = 1024 * 1024
 
 
 class Spool:
     """Append-only bytes that can be read anywhere. Not thread-safe by itself.
 
-    With `directory` the file is made there at once; without, a log that outgrows `IN_MEMORY` goes to the temporary
-    directory. The file is only for its owner. When its disk is full the rest stays in memory, whose size the limit
-    bounds: a full disk must not cost the log that says so.
+    A log that outgrows `IN_MEMORY` goes to a file in `directory` (None: the temporary directory) that has no name, so
+    that nothing of it is left when the process dies. When its disk is full the rest stays in memory, whose size the
+    limit bounds: a full disk must not cost the log that says so.
     """
 
     def __init__(self, directory: str | None = None) -> None:
@@ -30,10 +31,8 @@ class Spool:
         #: Offset of the log at which `_memory` starts; everything before is in the file.
         self._memory_start = 0
         self._descriptor = -1
-        self._path = ""
+        self._directory = directory
         self._broken = False
-        if directory:
-            self._open(directory)
 
     def append(self, data: bytes) -> None:
         """Add `data` at the end."""
@@ -58,26 +57,47 @@ class Spool:
             data += bytes(self._memory[: length - len(data)])
         return data
 
+    def save_as(self, path: str) -> None:
+        """Put all of it into a new file, for its owner only; costs nothing when the file system can name our file.
+
+        Raises:
+            OSError: the file cannot be made, or there is no room for it.
+        """
+        if self._descriptor >= 0 and not self._memory and self._name(path):
+            return
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb", buffering=0) as file:
+            for start in range(0, self.size, _PIECE):
+                rest = memoryview(self.read(start, _PIECE))
+                while rest:
+                    rest = rest[file.write(rest) :]
+
     def close(self) -> None:
         """Forget everything; may be called twice."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-        if self._path:
-            with contextlib.suppress(OSError):
-                os.unlink(self._path)
-            self._path = ""
         self._memory.clear()
 
-    def _open(self, directory: str | None) -> None:
+    def _name(self, path: str) -> bool:
+        own = self._descriptor
         try:
-            self._descriptor, self._path = tempfile.mkstemp(prefix="trace-", dir=directory)
+            # Python follows links only when a descriptor is given, which an absolute path makes meaningless
+            os.link(f"/proc/self/fd/{own}", path, src_dir_fd=own, follow_symlinks=True)
+        except OSError:
+            # another file system, or a system without /proc
+            return False
+        return True
+
+    def _open(self) -> None:
+        try:
+            self._descriptor = _nameless(self._directory or tempfile.gettempdir())
         except OSError as error:
             self._give_up(error)
 
     def _spill(self) -> None:
         if self._descriptor < 0 and not self._broken:
-            self._open(None)
+            self._open()
         if self._broken:
             return
         try:
@@ -97,3 +117,13 @@ class Spool:
             "Job log cannot be spooled to disk, keeping it in memory",
             extra={"action": "spool_failed", "error": error.strerror},
         )
+
+
+def _nameless(directory: str) -> int:
+    flag = getattr(os, "O_TMPFILE", 0)
+    if flag:
+        with contextlib.suppress(OSError):
+            return os.open(directory, flag | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    handle, path = tempfile.mkstemp(prefix="trace-", dir=directory)
+    os.unlink(path)
+    return handle

@@ -10,11 +10,11 @@ from pyrunner.api.outcomes import UpdateAnswer
 from pyrunner.api.wire import Info
 from pyrunner.base.cancel import CancelToken
 from pyrunner.base.supervisor import Supervisor
-from pyrunner.job.trace.final import Verdict, deliver
+from pyrunner.job.trace.final import Ending, deliver
 from pyrunner.job.trace.limit import DEFAULT_LIMIT, Limit
 from pyrunner.job.trace.masker import Masks
-from pyrunner.job.trace.plan import DEFAULT_RETRY_LIMIT, Progress
-from pyrunner.job.trace.protocol import TraceClient
+from pyrunner.job.trace.plan import DEFAULT_RETRY_LIMIT, FinalPlan, Progress
+from pyrunner.job.trace.protocol import JobEnd, Keeper, Kept, TraceClient, Verdict
 from pyrunner.job.trace.runs import DEFAULT_PREFIX
 from pyrunner.job.trace.sender import Delivery, Sender, Snapshot
 from pyrunner.job.trace.spool import Spool
@@ -45,12 +45,14 @@ class JobTrace:
         retry_limit: int = DEFAULT_RETRY_LIMIT,
         spool_dir: str | None = None,
         dynamic_force_send: bool = False,
+        keeper: Keeper | None = None,
     ) -> None:
         self._lock = threading.Lock()
         self._limit = Limit(limit_bytes)
         self._spool = Spool(spool_dir)
         self._sections = sections
         self._retry_limit = retry_limit
+        self._keeper = keeper
         self._progress = Progress(dynamic=dynamic_force_send)
         self._supervisor = Supervisor(f"trace-{job_id}")
         self._sender: Sender | None = None
@@ -125,24 +127,52 @@ class JobTrace:
     def finish(self, state: str, failure_reason: str = "", exit_code: int = 0, stop: CancelToken | None = None) -> bool:
         """Send the rest of the trace and the verdict; whether the server knows them (or wants nothing more).
 
+        With a `keeper` both are on disk first and stay there until the server has them, whatever this returns.
         `state` is ``success`` or ``failed``; `failure_reason` is already mapped. `stop` gives up early. A trace with a
         client gives its spool back afterwards: `read` yields nothing any more, `size` and `checksum` stay.
         """
         self.script.flush()
         self.runner.flush()
+        verdict = Verdict(state=state, failure_reason=failure_reason, exit_code=exit_code)
+        kept = self._keep(verdict)
         detach = stop.on_cancel(self._cut) if stop is not None else None
         self._stop_sender()
         if detach is not None:
             detach()
         if self._delivery is None:
             return False
-        verdict = Verdict(state=state, failure_reason=failure_reason, exit_code=exit_code)
         try:
-            return self._sending and deliver(
-                self._delivery, self._progress, verdict, retry_limit=self._retry_limit, stop=stop
-            )
+            return self._sending and self._deliver(self._delivery, verdict, kept, stop)
         finally:
             self.close()
+
+    def _keep(self, verdict: Verdict) -> Kept | None:
+        """Write down what is about to be told, before anything that may take its time."""
+        if self._keeper is None or self._delivery is None or not self._sending:
+            return None
+        delivery, now = self._delivery, self._snapshot()
+        end = JobEnd(
+            job_id=delivery.job_id,
+            job_token=delivery.job_token,
+            info=delivery.info,
+            debug_trace=delivery.debug_trace,
+            verdict=verdict,
+            size=now.size,
+            checksum=now.checksum,
+            offset=self._progress.offset,
+            save_trace=self._save,
+        )
+        return self._keeper.keep(end)
+
+    def _deliver(self, delivery: Delivery, verdict: Verdict, kept: Kept | None, stop: CancelToken | None) -> bool:
+        plan = FinalPlan(self._progress, delivery.snapshot().size, self._retry_limit)
+        ending = Ending(verdict, plan)
+        delivered = deliver(ending, delivery, kept, stop)
+        if kept is not None and delivered:
+            kept.delivered()
+        elif kept is not None:
+            kept.hand_over(ending)
+        return delivered
 
     def close(self) -> None:
         """Stop sending and remove the spool; for a trace that is not finished. May be called twice."""
@@ -165,6 +195,10 @@ class JobTrace:
             if taken:
                 self._spool.append(taken)
             return not self._limit.full
+
+    def _save(self, path: str) -> None:
+        with self._lock:
+            self._spool.save_as(path)
 
     def _snapshot(self) -> Snapshot:
         with self._lock:

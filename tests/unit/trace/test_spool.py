@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,21 +37,66 @@ def test_reads_what_was_appended_anywhere(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_file_is_for_its_owner_only(tmp_path: Path) -> None:
+def descriptors() -> set[str]:
+    links = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            links.add(str(entry.readlink()))
+    return links
+
+
+@pytest.mark.parametrize("anonymous", [True, False])
+def test_long_log_is_in_a_file_without_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, anonymous: bool) -> None:
+    if not anonymous:
+        monkeypatch.delattr(spool_module.os, "O_TMPFILE")
     spool = Spool(str(tmp_path))
-    (path,) = tmp_path.iterdir()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    spool.close()
-
-
-def test_small_log_never_touches_the_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(spool_module.tempfile, "tempdir", str(tmp_path))
-    spool = Spool()
     spool.append(b"x" * IN_MEMORY)
-    assert list(tmp_path.iterdir()) == []
+    assert not any(link.startswith(str(tmp_path)) for link in descriptors())
     spool.append(b"x")
-    assert len(list(tmp_path.iterdir())) == 1
+    assert any(link.startswith(str(tmp_path)) for link in descriptors())
+    assert list(tmp_path.iterdir()) == [], "what has a name outlives a killed process"
     spool.close()
+
+
+@pytest.mark.parametrize("size", [0, 10, IN_MEMORY, 5 * IN_MEMORY])
+@pytest.mark.parametrize("place", ["same file system", "another file system", "broken disk"])
+def test_saved_log_is_whole_and_for_its_owner_only(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, size: int, place: str
+) -> None:
+    content = os.urandom(size)
+    spool = Spool(str(tmp_path))
+    spool.append(content)
+    if place == "another file system":
+        monkeypatch.setattr(spool_module.os, "link", refuse(errno.EXDEV))
+    elif place == "broken disk":
+        with monkeypatch.context() as patch:
+            patch.setattr(spool_module.os, "pwrite", refuse(errno.ENOSPC))
+            spool.append(b"more" * IN_MEMORY)
+            content += b"more" * IN_MEMORY
+    spool.save_as(str(tmp_path / "saved"))
+    assert (tmp_path / "saved").read_bytes() == content
+    assert stat.S_IMODE((tmp_path / "saved").stat().st_mode) == 0o600
+    assert spool.read(0, len(content) + 1) == content, "the log can still be sent from here"
+    spool.close()
+    assert (tmp_path / "saved").read_bytes() == content
+
+
+def test_saved_log_never_replaces_a_file(tmp_path: Path) -> None:
+    (tmp_path / "saved").write_text("other")
+    for size in (1, 2 * IN_MEMORY):
+        spool = Spool(str(tmp_path))
+        spool.append(b"x" * size)
+        with pytest.raises(FileExistsError):
+            spool.save_as(str(tmp_path / "saved"))
+        spool.close()
+    assert (tmp_path / "saved").read_text() == "other"
+
+
+def refuse(number: int) -> Callable[..., int]:
+    def call(*_: object, **__: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    return call
 
 
 def test_full_disk_loses_nothing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
