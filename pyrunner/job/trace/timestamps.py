@@ -39,8 +39,8 @@ class Stamper:
             self._continued = False
         else:
             self._line += data
-        # A carriage return at the very end may be half of a CRLF that the reader has cut.
-        if len(self._line) > LONGEST_OPEN_LINE or b"\r" in self._line[:-1]:
+        # At the very end of a piece of lines it is likely half of a CRLF that the reader has cut.
+        if len(self._line) > LONGEST_OPEN_LINE or b"\r" in (self._line[:-1] if cut else self._line):
             entries += self._close_line()
             self._continued = True
         return entries

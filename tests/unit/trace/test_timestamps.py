@@ -40,13 +40,15 @@ def test_section_marker_is_an_entry_of_its_own_and_the_title_continues_it() -> N
 
 def test_crlf_cut_in_the_middle_stays_one_line() -> None:
     stamp = stamper()
-    assert stamp.feed(b"windows\r") + stamp.feed(b"\nnext\r\n") == HEAD + b" windows\r\n" + HEAD + b" next\r\n"
+    out = stamp.feed(b"unix\nwindows\r") + stamp.feed(b"\nnext\r\n")
+    assert out == HEAD + b" unix\n" + HEAD + b" windows\r\n" + HEAD + b" next\r\n"
 
 
 def test_progress_bar_shows_while_it_runs() -> None:
     stamp = stamper()
-    assert b"10%" in stamp.feed(b"\r10%")
-    assert stamp.feed(b"\r20%") == HEAD + b"+\r20%\n"
+    assert stamp.feed(b"10%\r") == HEAD + b" 10%\r\n"
+    assert stamp.feed(b"20%\r") == HEAD + b"+20%\r\n"
+    assert stamp.feed(b"done\nnext\n") == HEAD + b"+done\n" + HEAD + b" next\n"
 
 
 def test_endless_line_does_not_grow_for_ever() -> None:
