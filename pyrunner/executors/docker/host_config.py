@@ -137,6 +137,4 @@ def nano_cpus(key: str, text: str) -> int:
 
 
 def _bad(key: str, text: str, expected: str) -> SystemFailure:
-    return SystemFailure(
-        f'[runners.docker] {key} = "{text}": expected {expected}', reason="runner_configuration_error"
-    )
+    return SystemFailure(f'[runners.docker] {key} = "{text}": expected {expected}', reason="runner_configuration_error")

@@ -6,82 +6,30 @@ import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 from pyrunner.executors.docker.engine.address import EngineAddress
 from pyrunner.executors.docker.engine.errors import ConflictError, EngineError, NotFoundError
 from pyrunner.executors.docker.engine.hijack import Hijacked
+from pyrunner.executors.docker.engine.records import ContainerState, EngineFacts, ImageFacts, Labels, Listed
 from pyrunner.executors.docker.engine.transport import NEWEST_API, Transport
 
-Labels = Mapping[str, str]
 _STREAMS = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineFacts:
-    """What the engine tells of itself."""
-
-    api: tuple[int, int]
-    version: str
-    #: ``linux``, ``windows``, ``freebsd``
-    os: str
-    #: Go's name: ``amd64``, ``arm64``
-    arch: str
-    kernel: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ContainerState:
-    """``State`` of a container, and where it is on its networks."""
-
-    running: bool
-    exit_code: int
-    #: A process in it was killed because its memory limit was reached.
-    out_of_memory: bool
-    #: Why it could not be started; usually empty.
-    error: str
-    #: Network name → IPv4 address.
-    addresses: Mapping[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImageFacts:
-    """An image that is present."""
-
-    id: str
-    digests: Sequence[str]
-    entrypoint: Sequence[str]
-    user: str
-    exposed_ports: Sequence[str]
-    #: ``KEY=value``
-    environment: Sequence[str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listed:
-    """A container, volume or network as listings show it. `id` is the name for volumes."""
-
-    id: str
-    name: str
-    labels: Labels
-    #: Seconds since 1970; 0 when the listing does not tell.
-    created: float = 0.0
-    running: bool = False
 
 
 class Engine:
     """One engine; every instance has its own connections and belongs to one thread. All methods raise `EngineError`."""
 
-    def __init__(self, address: EngineAddress) -> None:
+    def __init__(self, address: EngineAddress, facts: EngineFacts | None = None) -> None:
         self.address = address
         self._http = Transport(address)
-        self.facts = self._negotiate()
+        self.facts = facts or self._negotiate()
+        self._http.version = "{}.{}".format(*self.facts.api)
 
     def sibling(self) -> Engine:
         """The same engine for another thread; to be closed by it."""
-        return Engine(self.address)
+        return Engine(self.address, self.facts)
 
     def close(self) -> None:
         """Close the connections; may be called twice."""
@@ -90,10 +38,8 @@ class Engine:
     def _negotiate(self) -> EngineFacts:
         told = self._http.call("get", "/version")
         api = _api(told["ApiVersion"])
-        used = min(api, NEWEST_API)
-        self._http.version = f"{used[0]}.{used[1]}"
         return EngineFacts(
-            api=used,
+            api=min(api, NEWEST_API),
             version=told.get("Version", ""),
             os=told.get("Os", ""),
             arch=told.get("Arch", ""),
@@ -221,7 +167,9 @@ class Engine:
 
     # --- volumes and networks ---------------------------------------------------------------------------------
 
-    def create_volume(self, name: str, labels: Labels, driver: str = "", options: Mapping[str, str] | None = None) -> None:
+    def create_volume(
+        self, name: str, labels: Labels, driver: str = "", options: Mapping[str, str] | None = None
+    ) -> None:
         """Create a named volume; one that exists stays as it is."""
         body = {"Name": name, "Labels": dict(labels), "Driver": driver or "local", "DriverOpts": dict(options or {})}
         self._http.call("post", "/volumes/create", body=body)

@@ -31,6 +31,8 @@ class Ended(Enum):
     CANCELLED = auto()
     #: Nothing came for as long as the caller wanted to wait.
     IDLE = auto()
+    #: The caller has seen what it waited for.
+    ENOUGH = auto()
 
 
 class Demultiplexer:
@@ -91,9 +93,16 @@ class Hijacked:
         self._unsent = memoryview(data)
         self._half_close = True
 
-    def pump(self, sink: Callable[[bytes], object], token: CancelToken, idle: float | None = None) -> Ended:
-        """Pass output to `sink` and write what `send` has left, until the stream ends, `token` is cancelled, or for
-        `idle` seconds nothing came.
+    def pump(
+        self,
+        sink: Callable[[bytes], object],
+        token: CancelToken,
+        *,
+        idle: float | None = None,
+        enough: Callable[[], bool] = lambda: False,
+    ) -> Ended:
+        """Pass output to `sink` and write what `send` has left, until the stream ends, `token` is cancelled, nothing
+        came for `idle` seconds, or `enough` says so after a piece of output.
 
         Raises:
             OSError: the connection broke.
@@ -101,10 +110,12 @@ class Hijacked:
         if self._early:
             sink(self._frames.feed(self._early))
             self._early = b""
+            if enough():
+                return Ended.ENOUGH
         wake = Wake()
         detach = token.on_cancel(wake.set)
         try:
-            return self._loop(sink, token, wake, idle)
+            return self._loop(sink, token, wake, idle, enough)
         finally:
             detach()
             wake.close()
@@ -113,7 +124,14 @@ class Hijacked:
         """Release the connection."""
         self._close()
 
-    def _loop(self, sink: Callable[[bytes], object], token: CancelToken, wake: Wake, idle: float | None) -> Ended:
+    def _loop(
+        self,
+        sink: Callable[[bytes], object],
+        token: CancelToken,
+        wake: Wake,
+        idle: float | None,
+        enough: Callable[[], bool],
+    ) -> Ended:
         poller = select.poll()
         poller.register(wake.fileno(), select.POLLIN)
         poller.register(self._sock.fileno(), select.POLLIN)
@@ -126,6 +144,8 @@ class Hijacked:
             if size == 0:
                 return Ended.CLOSED
             if size > 0:
+                if enough():
+                    return Ended.ENOUGH
                 quiet_since = time.monotonic()
                 if pause := self._pace.after(size):
                     token.wait(pause)

@@ -1,0 +1,60 @@
+"""What an engine tells, as far as we look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineFacts:
+    """What the engine tells of itself."""
+
+    api: tuple[int, int]
+    version: str
+    #: ``linux``, ``windows``, ``freebsd``
+    os: str
+    #: Go's name: ``amd64``, ``arm64``
+    arch: str
+    kernel: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerState:
+    """``State`` of a container, and where it is on its networks."""
+
+    running: bool
+    exit_code: int
+    #: A process in it was killed because its memory limit was reached.
+    out_of_memory: bool
+    #: Why it could not be started; usually empty.
+    error: str
+    #: Network name → IPv4 address.
+    addresses: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageFacts:
+    """An image that is present."""
+
+    id: str
+    digests: Sequence[str]
+    entrypoint: Sequence[str]
+    user: str
+    exposed_ports: Sequence[str]
+    #: ``KEY=value``
+    environment: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """A container, volume or network as listings show it. `id` is the name for volumes."""
+
+    id: str
+    name: str
+    labels: Labels
+    #: Seconds since 1970; 0 when the listing does not tell.
+    created: float = 0.0
+    running: bool = False

@@ -1,0 +1,98 @@
+"""Starts a job's services and tells the other containers where they are (facts/executors.md 6.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyrunner.executors.docker.containers import Container, Containers
+from pyrunner.executors.docker.context import DockerJob
+from pyrunner.executors.docker.engine.engine import Engine
+from pyrunner.executors.docker.host_config import Role, Surroundings, host_config
+from pyrunner.executors.docker.images.store import PresentImage
+from pyrunner.executors.docker.labels import ObjectType
+from pyrunner.executors.docker.networks import Network
+from pyrunner.executors.docker.services import Service
+from pyrunner.executors.docker.spec import ContainerSpec
+
+#: Gets a service's image, by its policies.
+ImageOf = Callable[[Service], PresentImage]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningService:
+    """A started service."""
+
+    service: Service
+    container: Container
+    image: PresentImage
+    #: On the default bridge; empty on a network of its own.
+    address: str
+
+
+class ServiceContainers:
+    """The services of one job."""
+
+    def __init__(
+        self, engine: Engine, job: DockerJob, containers: Containers, network: Network, binds: Sequence[str]
+    ) -> None:
+        self._engine = engine
+        self._job = job
+        self._containers = containers
+        self._network = network
+        self._binds = binds
+        self.running: list[RunningService] = []
+
+    def start(self, services: Sequence[Service], image_of: ImageOf) -> None:
+        """Start all, one after the other.
+
+        Raises:
+            SystemFailure: an image cannot be had, or a container cannot be made or started.
+        """
+        for service in services:
+            self._job.token.raise_if_cancelled()
+            self._job.trace.plain(f"Starting service {service.name}:{service.version}...")
+            image = image_of(service)
+            container = self._containers.create(self._spec(service, image))
+            self._engine.start_container(container.id)
+            addresses = self._engine.container_state(container.id).addresses
+            address = addresses.get("bridge", "") if self._network.needs_hosts else ""
+            self.running.append(RunningService(service=service, container=container, image=image, address=address))
+
+    def hosts(self) -> list[str]:
+        """``name:ip`` for build and helper where names are not resolved by the network."""
+        return [
+            f"{alias}:{running.address}"
+            for running in self.running
+            if running.address
+            for alias in (*running.service.aliases, running.container.short_id)
+        ]
+
+    def _spec(self, service: Service, image: PresentImage) -> ContainerSpec:
+        job = self._job
+        around = Surroundings(
+            binds=self._binds,
+            network_mode=self._network.mode,
+            image=service.image,
+            use_init=job.flag("FF_USE_INIT_WITH_DOCKER_EXECUTOR"),
+        )
+        labels = {"service": service.name, "service.version": service.version}
+        options = service.definition.executor_opts.get("docker") or {}
+        return ContainerSpec(
+            name=job.names.service(service.name, service.index),
+            image=image.runnable,
+            labels=job.labels.of_container(ObjectType.SERVICE, labels),
+            host_config=host_config(job.docker, Role.SERVICE, around),
+            command=service.definition.command or None,
+            entrypoint=service.definition.entrypoint or None,
+            environment=self._environment(service),
+            user=str(options.get("user") or ""),
+            aliases=self._network.aliases(service.aliases),
+            platform=str(options.get("platform") or ""),
+        )
+
+    def _environment(self, service: Service) -> list[str]:
+        variables = self._job.variables
+        public = [f"{item.key}={variables.value(item.key)}" for item in variables.last() if item.public]
+        own = [f"{item.key}={item.value if item.raw else variables.expand(item.value)}" for item in service.variables]
+        return [*public, *own]

@@ -1,0 +1,196 @@
+"""One job's containers from the first to the last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyrunner.executors.docker.auth.sources import credential_book
+from pyrunner.executors.docker.containers import Containers
+from pyrunner.executors.docker.context import DockerJob
+from pyrunner.executors.docker.engine.engine import Engine
+from pyrunner.executors.docker.helper import STAGE_COMMAND, STAGE_COMMAND_WITH_UMASK, ResidentHelper, idle_command
+from pyrunner.executors.docker.host_config import Role, Surroundings, host_config
+from pyrunner.executors.docker.images.allowed import check_allowed
+from pyrunner.executors.docker.images.helper_image import default_helper_image
+from pyrunner.executors.docker.images.policies import PullPolicy, effective_policies
+from pyrunner.executors.docker.images.store import ImageStore, PresentImage
+from pyrunner.executors.docker.labels import ObjectType
+from pyrunner.executors.docker.ledger import remove_containers, remove_quietly
+from pyrunner.executors.docker.networks import Network
+from pyrunner.executors.docker.script_container import ScriptContainer
+from pyrunner.executors.docker.service_containers import ServiceContainers
+from pyrunner.executors.docker.services import Service, requested_services
+from pyrunner.executors.docker.spec import ContainerSpec
+from pyrunner.executors.docker.volumes.manager import Volumes
+from pyrunner.executors.docker.volumes.plan import destinations
+from pyrunner.executors.protocol import ExecutorCommand
+from pyrunner.shells.loader import shell
+from pyrunner.shells.protocol import ShellType
+
+DISABLE_UMASK = "FF_DISABLE_UMASK_FOR_DOCKER_EXECUTOR"
+USE_INIT = "FF_USE_INIT_WITH_DOCKER_EXECUTOR"
+NATIVE_STOP = "FF_USE_NATIVE_CONTAINER_STOP"
+SECTION_ATTEMPTS = "EXECUTOR_JOB_SECTION_ATTEMPTS"
+
+
+class DockerSession:
+    """Prepares, runs and removes; used by the job's thread. `cleanup` may come at any time and twice."""
+
+    def __init__(self, engine: Engine, job: DockerJob) -> None:
+        self._engine = engine
+        self._job = job
+        self._containers = Containers(engine)
+        self._network = Network(engine, job)
+        self._volumes = Volumes(engine, job)
+        self._images = ImageStore(engine, credential_book(job), job.trace, job.token)
+        self._services: ServiceContainers | None = None
+        self._helper: ResidentHelper | None = None
+        self._build: ScriptContainer | None = None
+
+    def prepare(self, image: str, shell_name: str) -> None:
+        """Network, volumes, services, helper, build: in this order (facts/executors.md 6.3).
+
+        Raises:
+            SystemFailure: something cannot be had.
+            BaseException: the token's cause, when cancelled.
+        """
+        job = self._job
+        self._check_image(image)
+        self._network.prepare()
+        self._volumes.prepare()
+        self._services = ServiceContainers(self._engine, job, self._containers, self._network, self._volumes.binds)
+        self._services.start(requested_services(job), self._image_of_service)
+        helper_image = self._helper_image()
+        self._helper = self._new_helper(helper_image)
+        self._helper.start()
+        build_image = self._images.obtain(image, self._policies(image), self._option("platform"))
+        self._build = self._new_build(build_image, shell_name)
+        self._build.create()
+
+    def run(self, command: ExecutorCommand) -> None:
+        """Run a stage where it belongs."""
+        runner = self._helper if command.predefined else self._build
+        assert runner is not None  # noqa: S101 - prepared before
+        runner.run(command)
+
+    def cleanup(self) -> None:
+        """Remove everything but caches; errors are logged."""
+        if self._helper is not None:
+            self._helper.close()
+        present = self._containers.present
+        remove_containers(
+            self._engine, [container.id for container in present], volumes=not self._job.docker.volume_keep
+        )
+        for container in present:
+            self._containers.forget(container)
+        remove_quietly("the job's volumes", self._volumes.remove_temporary)
+        remove_quietly("the job's network", self._network.remove)
+
+    # --- images -----------------------------------------------------------------------------------------------
+
+    def _check_image(self, image: str) -> None:
+        docker = self._job.docker
+        always = {self._job.variables.expand(docker.image)}
+        check_allowed("images", image, docker.allowed_images, always, self._job.trace)
+
+    def _policies(self, image: str) -> list[PullPolicy]:
+        requested = self._job.job.image.pull_policy if self._job.job.image else []
+        return effective_policies(self._job.docker, image, requested)
+
+    def _image_of_service(self, service: Service) -> PresentImage:
+        docker = self._job.docker
+        always = {self._job.variables.expand(entry.name) for entry in docker.services}
+        check_allowed("services", service.image, docker.allowed_services, always, self._job.trace)
+        policies = effective_policies(docker, service.image, service.definition.pull_policy)
+        options = service.definition.executor_opts.get("docker") or {}
+        return self._images.obtain(service.image, policies, str(options.get("platform") or ""))
+
+    def _helper_image(self) -> PresentImage:
+        docker = self._job.docker
+        default = default_helper_image(self._engine.facts.arch, docker.helper_image_flavor)
+        name = self._job.variables.expand(docker.helper_image)
+        if name:
+            self._job.trace.plain(f"Using helper image:  {name}  (overridden, default would be  {default} )")
+        return self._images.obtain(name or default, effective_policies(docker, name or default))
+
+    # --- containers -------------------------------------------------------------------------------------------
+
+    def _new_helper(self, image: PresentImage) -> ResidentHelper:
+        without_umask = self._job.flag(DISABLE_UMASK)
+        return ResidentHelper(
+            self._engine,
+            self._containers,
+            lambda: self._helper_spec(image),
+            STAGE_COMMAND_WITH_UMASK if without_umask else STAGE_COMMAND,
+            attempts=self._attempts(),
+        )
+
+    def _helper_spec(self, image: PresentImage) -> ContainerSpec:
+        job = self._job
+        return ContainerSpec(
+            name=job.names.helper,
+            image=image.runnable,
+            labels=job.labels.of_container(ObjectType.HELPER),
+            host_config=host_config(job.docker, Role.HELPER, self._surroundings(image.name)),
+            command=idle_command(destinations(self._volumes.fresh)),
+            environment=job.environment(),
+            hostname=job.hostname,
+            stdin=True,
+            aliases=self._network.aliases(["build", job.names.helper]),
+        )
+
+    def _new_build(self, image: PresentImage, shell_name: str) -> ScriptContainer:
+        command = shell(shell_name).command_line(ShellType.NORMAL).container_command
+        build = ScriptContainer(
+            self._engine,
+            self._containers,
+            lambda: self._build_spec(image, command),
+            attempts=self._attempts(),
+        )
+        build.signals = not self._job.flag(NATIVE_STOP)
+        return build
+
+    def _build_spec(self, image: PresentImage, command: Sequence[str]) -> ContainerSpec:
+        job = self._job
+        definition = job.job.image
+        entrypoint = definition.entrypoint if definition else None
+        if entrypoint and job.docker.disable_entrypoint_overwrite:
+            job.trace.warning("Entrypoint override disabled")
+            entrypoint = None
+        return ContainerSpec(
+            name=job.names.build,
+            image=image.runnable,
+            labels=job.labels.of_container(ObjectType.BUILD),
+            host_config=host_config(job.docker, Role.BUILD, self._surroundings(image.name)),
+            command=command,
+            entrypoint=entrypoint,
+            environment=job.environment(),
+            hostname=job.hostname,
+            user=self._user(),
+            stdin=True,
+            stdin_once=True,
+            aliases=self._network.aliases(["build", job.names.build]),
+            mac_address=job.docker.mac_address,
+            platform=self._option("platform"),
+        )
+
+    def _surroundings(self, image: str) -> Surroundings:
+        return Surroundings(
+            binds=self._volumes.binds,
+            network_mode=self._network.mode,
+            extra_hosts=self._services.hosts() if self._services else (),
+            image=image,
+            use_init=self._job.flag(USE_INIT),
+        )
+
+    def _user(self) -> str:
+        return self._job.docker.user or self._option("user")
+
+    def _option(self, name: str) -> str:
+        image = self._job.job.image
+        options = image.executor_opts.get("docker") if image else None
+        return str((options or {}).get(name) or "")
+
+    def _attempts(self) -> int:
+        text = self._job.variables.get(SECTION_ATTEMPTS)
+        return min(10, max(1, int(text))) if text.isdigit() else 1
