@@ -22,16 +22,21 @@ def extract(path: str, root: str) -> int:
     """
     fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     try:
-        magic = os.pread(fd, 4, 0)
-        target = Target(root)
-        if magic == _ZSTD:
-            from pyrunner.archive.tar_zstd import extract_tar_zstd
-
-            return extract_tar_zstd(fd, target)
-        if magic.startswith(_GZIP):
-            raise ArchiveError("gzip archives cannot be extracted")
-        from pyrunner.archive.zip_extract import extract_zip
-
-        return extract_zip(fd, target)
+        return extract_open(fd, root)
     finally:
         os.close(fd)
+
+
+def extract_open(fd: int, root: str) -> int:
+    """As `extract`, from an open file."""
+    magic = os.pread(fd, 4, 0)
+    target = Target(root)
+    if magic == _ZSTD:
+        from pyrunner.archive.tar_zstd import extract_tar_zstd
+
+        return extract_tar_zstd(fd, target)
+    if magic.startswith(_GZIP):
+        raise ArchiveError("gzip archives cannot be extracted")
+    from pyrunner.archive.zip_extract import extract_zip
+
+    return extract_zip(fd, target)

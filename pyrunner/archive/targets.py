@@ -133,9 +133,11 @@ class Target:
             self._finish(fd, entry, made_with_mode=temporary is None)
             if temporary is not None:
                 _replace(temporary, path)
-        except OSError as error:
+        except BaseException as error:
             _remove(temporary or path)
-            raise _failed(entry.name, error) from error
+            if isinstance(error, OSError):
+                raise _failed(entry.name, error) from error
+            raise
         finally:
             os.close(fd)
 

@@ -13,6 +13,9 @@ from pyrunner.archive.errors import ArchiveError
 from pyrunner.archive.workers import spread, worker_count
 from pyrunner.archive.zip_format import DEFLATED, STORED, ZSTD
 from pyrunner.archive.zip_read import read_directory
+from pyrunner.base.light_log import Log
+
+log = Log(__name__)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,6 +83,8 @@ def _sorted_out(entries: list[ZipEntry]) -> tuple[list[ZipEntry], ...]:
             links.append(entry)
         elif stat.S_ISREG(entry.mode):
             (large if max(entry.size, entry.compressed) > _SMALL else small).append(entry)
+        else:
+            log.warning("File ignored: %s", entry.name.decode("utf-8", "backslashreplace"))
     return small, large, links, directories
 
 
@@ -198,7 +203,10 @@ def _pieces(entry: ZipEntry) -> list[Piece] | None:
     if entry.method != DEFLATED or entry.pieces is None:
         return None
     piece, lengths = entry.pieces
-    if not 0 < piece <= _LARGEST_PIECE or sum(lengths) >= entry.compressed or len(lengths) != -(-entry.size // piece):
+    if not 0 < piece <= _LARGEST_PIECE or len(lengths) != -(-entry.size // piece):
+        return None
+    # packed pieces are never much larger than plain ones: who says so wants us to read gigabytes at once
+    if sum(lengths) >= entry.compressed or max(lengths) > piece + (piece >> 6) + _STEP:
         return None
     result, at = [], 0
     for number, length in enumerate(lengths):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 METADATA_NAME = "metadata.json"
+#: Seconds without a write after which a half-made file has nobody who works on it any more.
+_ABANDONED_AFTER = 3600.0
 
 
 class LocalArchive:
@@ -49,6 +52,16 @@ class LocalArchive:
         made = self.mtime()
         return made is not None and made >= moment
 
+    def sweep(self) -> None:
+        """Remove what processes that were killed have left beside the archive."""
+        try:
+            with os.scandir(os.path.dirname(self.path) or ".") as items:
+                for item in items:
+                    if _is_temporary(item.name) and item.stat().st_mtime < time.time() - _ABANDONED_AFTER:
+                        os.unlink(item.path)
+        except OSError:
+            return  # not there yet, or not ours to clean
+
     def write_metadata(self, metadata: Mapping[str, str]) -> None:
         """Note what the archive is, for people who look at the directory; keys in lower case."""
         path = os.path.join(os.path.dirname(self.path) or ".", METADATA_NAME)
@@ -61,6 +74,15 @@ class LocalArchive:
         except BaseException:
             os.unlink(temporary)
             raise
+
+
+def _is_temporary(name: str) -> bool:
+    """Names that archives have while they are made (``archive_``) and downloaded (``cache``)."""
+    for prefix in ("archive_", "cache"):
+        digits = name[len(prefix) :]
+        if name.startswith(prefix) and len(digits) == 16 and not digits.strip("0123456789abcdef"):
+            return True
+    return False
 
 
 def _json(values: dict[str, str]) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 
-from pyrunner.base.errors import PyrunnerError
+from pyrunner.base.errors import EXIT_FATAL, PyrunnerError
 from pyrunner.base.light_log import Log
 from pyrunner.cli.notice import runtime_platform
 
@@ -22,8 +23,14 @@ def run_helper(work: Callable[[], int]) -> int:
     logged here and not left to the program's own frame.
     """
     runtime_platform()
+    before = signal.signal(signal.SIGTERM, _terminate)
     try:
         return work()
+    except _TerminatedError:
+        # what was begun has been cleaned up; end as the signal would have ended us
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return EXIT_FATAL
     except PyrunnerError as error:
         log.fatal("%s", error)
         if error.hint:
@@ -34,4 +41,16 @@ def run_helper(work: Callable[[], int]) -> int:
     except OSError as error:
         name = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, (str, bytes)) else ""
         log.fatal("%s%s", name, error.strerror or error)
-        return 1
+        return EXIT_FATAL
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class _TerminatedError(BaseException):
+    """SIGTERM: files that are only half there are removed on the way up."""
+
+
+def _terminate(number: int, frame: object) -> None:
+    # a second one must not stop the cleaning up; SIGKILL still does
+    signal.signal(number, signal.SIG_IGN)
+    raise _TerminatedError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pyrunner.archive.extract import extract
+from pyrunner.archive.extract import extract_open
 from pyrunner.base.errors import PyrunnerError
 from pyrunner.base.light_log import Log
 from pyrunner.helper.attempts import RetriableError, Schedule, attempt
@@ -47,14 +47,14 @@ class Download:
         self._check()
         directory = self.staging_dir or os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - the file is private
         http = self.server.client()
-        with DownloadFile(directory, "artifacts", Meter("Downloading artifacts", self.meter_frequency)) as file:
+        meter = Meter("Downloading artifacts", self.meter_frequency)
+        with DownloadFile(directory, "artifacts", meter, nameless=True) as file:
             try:
                 schedule = Schedule(self.retries + 1, self.retry_pause)
                 attempt(lambda number: self._try(http, file, number), schedule, context="artifacts-downloader")
             finally:
                 http.close()
-            file.flush()
-            extract(file.path, os.getcwd())
+            extract_open(file.fileno(), os.getcwd())
         return 0
 
     def _check(self) -> None:

@@ -76,6 +76,7 @@ class CacheArchive:
             if not self._is_missing_remotely():
                 return 0
         else:
+            self.archive.sweep()
             name = self.format if self.format in _FORMATS else "zip"
             write_archive(self.archive.path, archive_chunks(selection, name, self.level))
             self.archive.write_metadata(self.metadata)

@@ -69,6 +69,7 @@ class CacheExtract:
     def _download(self) -> None:
         from pyrunner.helper.presigned import Storage
 
+        self.archive.sweep()
         storage = Storage(self.timeout)
         url, known = self._choose(storage)
         schedule = Schedule(self.retries + 1, self.retry_pause)

@@ -10,15 +10,24 @@ if TYPE_CHECKING:
 
 
 class DownloadFile:
-    """A sink for `HttpClient.request`; leaving the context removes the file unless `keep_as` has moved it."""
+    """A sink for `HttpClient.request`; leaving the context removes the file unless `keep_as` has moved it.
 
-    def __init__(self, directory: str, prefix: str, meter: Meter) -> None:
+    Args:
+        directory: where; it is made when it is missing.
+        prefix: of the name.
+        meter: counts what arrives.
+        nameless: give the name up at once: nothing is left behind even by a process that is killed.
+    """
+
+    def __init__(self, directory: str, prefix: str, meter: Meter, *, nameless: bool = False) -> None:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         self.path = os.path.join(directory, f"{prefix}{os.urandom(8).hex()}")
         self.meter = meter
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
         self._file = open(os.open(self.path, flags, 0o600), "wb", buffering=0)  # noqa: SIM115
-        self._kept = False
+        self._named = True
+        if nameless:
+            self._forget_name()
 
     def write(self, data: bytes | bytearray | memoryview, /) -> int:
         """Append."""
@@ -47,9 +56,9 @@ class DownloadFile:
         """Forget everything from here on."""
         return self._file.truncate()
 
-    def flush(self) -> None:
-        """Nothing is held back; here for readers who expect it of a file."""
-        self._file.flush()
+    def fileno(self) -> int:
+        """The descriptor; what was written can be read from it."""
+        return self._file.fileno()
 
     def restart(self) -> None:
         """Begin again with an empty file."""
@@ -62,12 +71,19 @@ class DownloadFile:
         if mtime is not None:
             os.utime(self._file.fileno(), (mtime, mtime))
         os.replace(self.path, path)
-        self._kept = True
+        self._named = False
 
     def __enter__(self) -> DownloadFile:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._file.close()
-        if not self._kept:
+        if self._named:
             os.unlink(self.path)
+
+    def _forget_name(self) -> None:
+        try:
+            os.unlink(self.path)
+            self._named = False
+        except OSError:
+            return  # not while it is open, on some systems: then at the end

@@ -8,6 +8,7 @@ import shutil
 import stat
 import struct
 import subprocess
+import sys
 import tarfile
 import zipfile
 import zlib
@@ -328,6 +329,42 @@ def test_an_entry_that_holds_more_than_it_says_is_refused(tmp_path: Path, out: P
     with pytest.raises(ArchiveError, match="bomb"):
         extract(str(tmp_path / "o.zip"), str(out))
     assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", [10, 3_000_000])
+def test_a_zstd_bomb_takes_no_memory(tmp_path: Path, out: Path, size: int) -> None:
+    maker = zstandard.ZstdCompressor().compressobj()
+    packed = b"".join(maker.compress(bytes(1 << 24)) for _ in range(32)) + maker.flush()
+    with zipfile.ZipFile(tmp_path / "o.zip", "w") as archive:
+        archive.writestr("bomb", packed)
+    data = bytearray((tmp_path / "o.zip").read_bytes())
+    record = data.rfind(b"PK\x01\x02")
+    data[record + 10 : record + 12] = struct.pack("<H", 93)
+    data[record + 24 : record + 28] = struct.pack("<I", size)
+    (tmp_path / "o.zip").write_bytes(data)
+    code = (
+        "import resource, sys; from pyrunner.archive.extract import extract\n"
+        "try: extract(sys.argv[1], '.')\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path / "o.zip")]
+    done = subprocess.run(words, cwd=out, capture_output=True, text=True, check=True)
+    line, memory = done.stdout.splitlines()
+    assert line.startswith("ArchiveError zip: bomb: ")
+    assert int(memory) < 100
+    assert list(out.iterdir()) == []
+
+
+def test_devices_in_a_zip_are_left_out(tmp_path: Path, out: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with zipfile.ZipFile(tmp_path / "o.zip", "w") as archive:
+        info = zipfile.ZipInfo("null")
+        info.create_system, info.external_attr = 3, (stat.S_IFCHR | 0o666) << 16
+        archive.writestr(info, b"")
+        archive.writestr("file", "text")
+    extract(str(tmp_path / "o.zip"), str(out))
+    assert [path.name for path in out.iterdir()] == ["file"]
+    assert caplog.messages == ["File ignored: null"]
 
 
 @pytest.mark.parametrize("change", [("piece", 0), ("piece", 1 << 30), ("length", 5), ("length", 1 << 31)])
