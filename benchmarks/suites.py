@@ -154,8 +154,16 @@ def archives() -> list[Row]:
             best = sorted(made, key=lambda usage: usage.wall)[1]
             rows.append(Row(what=f"archive {name}", value=best.wall, unit="s", reference=slow, goal=1.5))
             rows.append(Row(what=f"archive {name}, memory", value=best.memory, unit="MB", reference=68, goal=1.2))
-            found = median(extract, 5, environment=settings, cwd=home, quiet=True)
-            rows.append(Row(what=f"extract {name}", value=found.wall, unit="s", reference=quick, goal=1.5))
+            # into a new directory each time, as in a fresh job; and nothing is removed in between, because some file
+            # systems are slow to make files where many have just been removed
+            found = []
+            for number in range(4):
+                fresh = Path(home, f"out{number}")
+                fresh.mkdir()
+                found.append(run(extract, environment=settings, cwd=fresh, quiet=True))
+            best = sorted(found, key=lambda usage: usage.wall)[1]
+            rows.append(Row(what=f"extract {name}", value=best.wall, unit="s", reference=quick, goal=1.5))
+            rows.append(Row(what=f"extract {name}, memory", value=best.memory, unit="MB", reference=68, goal=1.2))
     return rows
 
 
