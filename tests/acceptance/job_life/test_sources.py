@@ -1,4 +1,4 @@
-"""get_sources: facts/job-lifecycle.md sections 2 (GIT_CLONE_PATH) and 7.1 to 7.4. The number in a name is the section."""
+"""get_sources: facts/job-lifecycle.md sections 2 (GIT_CLONE_PATH) and 7.1 to 7.4. Names begin with the section."""
 
 from __future__ import annotations
 
