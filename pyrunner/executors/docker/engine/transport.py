@@ -109,7 +109,8 @@ class Transport:
             # GitLab Runner refuses redirects, too: an engine has no reason to send any.
             allow_redirects=False,
         )
-        if response.status_code >= 300:
+        # 304: a container that shall start runs already, or one that shall stop does not run.
+        if response.status_code >= 300 and response.status_code != 304:
             with response:
                 raise refused(response.status_code, _message(response))
         return response
