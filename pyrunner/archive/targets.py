@@ -257,10 +257,12 @@ def _beside(path: bytes) -> bytes:
 
 
 def _replace(temporary: bytes, path: bytes) -> None:
-    # not renamed over the earlier file: ext4 would write the new one to the disk on the spot, which makes a restore of
-    # some thousand files take seconds; the new content is whole by now, so nothing can go wrong in between
-    _make_way(path)
-    os.replace(temporary, path)
+    # in one step: to remove the earlier file first takes five times as long on ext4, too
+    try:
+        os.replace(temporary, path)
+    except IsADirectoryError:
+        os.rmdir(path)  # only an empty one can go
+        os.replace(temporary, path)
 
 
 def _make_way(path: bytes) -> None:
