@@ -213,6 +213,8 @@ class _JobRun:
                 if not isinstance(failure, (JobError, OSError)):
                     log.exception("Stage failed unexpectedly", extra={"action": "stage_crashed"})
                 error = failure
+        if error is not None and run.stage == Stage.CLEANUP_FILE_VARIABLES:
+            log.warning("Cleaning up after the job failed", extra={"action": "cleanup_failed", "error": str(error)})
         return StageEnd(stage=run.stage, error=error, job_over=self._cancel.token.cause)
 
     def _token(self, scope: Scope) -> CancelToken:

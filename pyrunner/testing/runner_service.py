@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -64,27 +64,40 @@ def shell_runner(gitlab: FakeGitLab, directory: Path, **settings: Any) -> dict[s
     return {**entry, **settings}
 
 
+def service_options(**jobs: Any) -> ServiceOptions:
+    """How a service under test runs; `jobs` are fields of `JobOptions`."""
+    return ServiceOptions(jobs=JobOptions(**{"system_id": SYSTEM_ID, "prepare_pause": 0.01, **jobs}))
+
+
 class RunnerService:
     """A manager with one shell runner, in a thread of this process. Use as a context manager.
 
-    `settings` are global settings of the config, `runner` further keys of its ``[[runners]]`` entry. Leaving stops it
-    forcefully and fails when it does not end.
+    `settings` are global settings of the config, `runner` further keys of its ``[[runners]]`` entry; or `runners` are
+    all entries. Leaving stops it forcefully and fails when it does not end.
     """
 
     def __init__(
-        self, gitlab: FakeGitLab, directory: Path, runner: Mapping[str, Any] | None = None, **settings: Any
+        self,
+        gitlab: FakeGitLab,
+        directory: Path,
+        runner: Mapping[str, Any] | None = None,
+        *,
+        runners: Sequence[Mapping[str, Any]] = (),
+        options: ServiceOptions | None = None,
+        **settings: Any,
     ) -> None:
         self.path = directory / "config.toml"
-        self.runner = shell_runner(gitlab, directory, **(runner or {}))
+        self.runners = list(runners) or [shell_runner(gitlab, directory, **(runner or {}))]
+        self.runner = self.runners[0]
         self.write(**{"concurrent": 4, "check_interval": 1, **settings})
-        self.service = Service(self._load, ServiceOptions(jobs=JobOptions(system_id=SYSTEM_ID, prepare_pause=0.01)))
+        self.service = Service(self._load, options or service_options())
         self.code: int | None = None
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="runner-service")
 
     def write(self, **settings: Any) -> None:
         """Write the config anew, with other global settings."""
-        write_config(self.path, [self.runner], **settings)
+        write_config(self.path, self.runners, **settings)
 
     def _load(self) -> Config:
         return load_config(str(self.path))

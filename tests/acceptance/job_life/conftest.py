@@ -1,0 +1,53 @@
+"""Rows of a module run together, once per executor; its tests look at what came of each.
+
+A module has `ROWS`, and a test that takes `row` and `result`. A further executor is a further entry of `PLACES`.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from pyrunner.testing.job_checks import Result
+from pyrunner.testing.job_life import Place, Row, chosen, shell_place
+from pyrunner.testing.job_table import run_rows
+
+PLACES = [shell_place()]
+#: Variables of the developer or the CI that would reach the jobs.
+_FOREIGN = ("GITLAB_", "RUNNER_", "CI_", "GIT_", "FF_", "CACHE_", "DOCKER_")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One test per executor and row."""
+    if "row" not in metafunc.fixturenames:
+        return
+    pairs = [(place, row) for place in PLACES for row in chosen(metafunc.module.ROWS, place)]
+    metafunc.parametrize(("place", "row"), pairs, ids=[f"{place.name}-{row.id}" for place, row in pairs])
+
+
+@pytest.fixture(scope="module")
+def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Result]]:
+    """What came of the rows that were asked for, by executor and row."""
+    wanted = [
+        item.callspec.params
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.module is request.module and "row" in item.fixturenames
+    ]
+    with pytest.MonkeyPatch.context() as environment:
+        for name in [name for name in os.environ if name.startswith(_FOREIGN) or name == "CI"]:
+            environment.delenv(name)
+        environment.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        environment.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        found = {}
+        for place in PLACES:
+            rows = [params["row"] for params in wanted if params["place"] is place]
+            if rows:
+                found[place.name] = run_rows(rows, place, tmp_path_factory.mktemp(place.name))
+        return found
+
+
+@pytest.fixture
+def result(results: dict[str, dict[str, Result]], place: Place, row: Row) -> Result:
+    """What came of the row."""
+    return results[place.name][row.id]
