@@ -6,9 +6,11 @@ import itertools
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from pyrunner.job.trace import phrases as phrases_module
+from pyrunner.job.trace import search as search_module
 from pyrunner.job.trace.masker import Masker, Masks
 from pyrunner.job.trace.phrases import MASK, PhraseFilter, Phrases
 from pyrunner.job.trace.runs import URL_PARAMETERS, RunFilter, token_rule, url_rule
@@ -63,6 +65,38 @@ def reference(data: bytes, secrets: list[bytes]) -> bytes:
 @example(b"abababab", [b"abab", b"babb"], [2])
 def test_any_split_masks_like_the_whole(data: bytes, secrets: list[bytes], cuts: list[int]) -> None:
     assert filtered(phrase_filter(secrets), cut(data, cuts)) == reference(data, secrets)
+
+
+@pytest.fixture(params=[(2, 1, 1), (3, 2, 2), (5, 4, 60)])
+def small_parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heads, openings and groups so small that short texts have all their cases."""
+    head, opening, group = request.param
+    monkeypatch.setattr(phrases_module, "_HEAD", head)
+    monkeypatch.setattr(phrases_module, "_OPENING", opening)
+    monkeypatch.setattr(search_module, "_GROUP", group)
+
+
+@pytest.mark.usefixtures("small_parts")
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(LETTERS, max_size=60).map(b"".join),
+    st.lists(st.lists(LETTERS, min_size=1, max_size=12).map(b"".join), min_size=1, max_size=8),
+    st.lists(st.integers(0, 80), max_size=8),
+)
+@example(b"ab" * 30, [b"ab" * 4, b"ba" * 5], [7, 8, 31])
+@example(b"aaaaaaab" * 4, [b"aaaab", b"aaaaaaaaa", b"aabaa"], [3])
+def test_long_phrases_mask_like_the_whole(data: bytes, secrets: list[bytes], cuts: list[int]) -> None:
+    assert filtered(phrase_filter(secrets), cut(data, cuts)) == reference(data, secrets)
+
+
+@pytest.mark.parametrize("size", [31, 32, 33, 36, 37, 200])
+@pytest.mark.parametrize("piece", [1, 5, 33, 1000])
+def test_phrases_around_the_length_of_a_head(size: int, piece: int) -> None:
+    secret = (b"0123456789abcdefghijklmnopqrstuvwxyz" * 6)[:size]
+    secrets = [secret, secret[:-1] + b"!", secret[5:20], secret + secret]
+    data = b"<" + secret + b">" + secret[:-1] + b"?" + secret[:-1] + b"!" + secret * 5 + secret[:-2]
+    pieces = [data[start : start + piece] for start in range(0, len(data), piece)]
+    assert filtered(phrase_filter(secrets), pieces) == reference(data, secrets)
 
 
 SECRET = (
