@@ -187,3 +187,39 @@ def test_git_is_served_to_running_jobs_only(gitlab: FakeGitLab, tmp_path: Any) -
             env={"GIT_TERMINAL_PROMPT": "0", "PATH": "/usr/bin:/bin"},
         )
         assert refused.returncode != 0
+
+
+@pytest.mark.parametrize("version", ["0", "1", "2"])
+def test_git_speaks_all_protocol_versions(tmp_path: Path, version: str) -> None:
+    repository = GitRepository(tmp_path)
+    with FakeGitLab(git_root=repository.root) as gitlab, Caller(gitlab.url) as caller:
+        gitlab.submit(job_payload(git_info=repository.git_info(gitlab.url)))
+        url = caller.take(gitlab.add_runner())["git_info"]["repo_url"]
+        git = ["git", "-c", f"protocol.version={version}"]
+        listed = subprocess.run([*git, "ls-remote", url, "refs/heads/*"], check=True, capture_output=True, text=True)
+        assert listed.stdout.split()[0] == repository.sha
+        # what is remembered must not outlive a change
+        sha = repository.commit({"new.txt": "new\n"})
+        subprocess.run([*git, "clone", "--quiet", url, tmp_path / "clone"], check=True)
+        found = subprocess.run(["git", "-C", tmp_path / "clone", "rev-parse", "HEAD"], check=True, capture_output=True)
+        assert found.stdout.decode().strip() == sha
+
+
+def test_git_refuses_what_is_no_request_for_a_pack(tmp_path: Path) -> None:
+    repository = GitRepository(tmp_path)
+    with FakeGitLab(git_root=repository.root) as gitlab, Caller(gitlab.url) as caller:
+        gitlab.submit(job_payload())
+        job = caller.take(gitlab.add_runner())
+        password = base64.b64encode(f"gitlab-ci-token:{job['token']}".encode()).decode()
+        basic = {"Authorization": f"Basic {password}"}
+        packed = {**basic, "Content-Type": "application/x-git-upload-pack-request", "Content-Encoding": "gzip"}
+        for method, path, headers, status in (
+            ("GET", "info/refs", basic, 403),
+            ("GET", "info/refs?service=git-receive-pack", basic, 403),
+            ("POST", "git-receive-pack", basic, 403),
+            ("POST", "git-upload-pack", basic, 415),
+            ("POST", "git-upload-pack", packed, 200),
+        ):
+            caller.connection.request(method, f"/group/project.git/{path}", b"damaged", headers)
+            answer = caller.connection.getresponse()
+            assert (answer.status, b"PACK" in answer.read()) == (status, False)
