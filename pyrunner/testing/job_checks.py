@@ -15,6 +15,7 @@ from pyrunner.testing.job_life import Expect, Row, fill
 _SEEN = re.compile(r"^seen (\w+)=<(.*?)>$", re.MULTILINE | re.DOTALL)
 _CONTINUED = re.compile(rb"\n\S{27} 0[0-9a-f][OE]\+")
 _STAMP = re.compile(rb"^\S{27} 0[0-9a-f][OE] ", re.MULTILINE)
+_STAMPED = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z 0[0-9a-f][OE][ +]")
 _MARKER = re.compile(rb"section_(start|end):\d+:([^\r\[]+)(?:\[[^\]]*\])?\r")
 _ANSI = re.compile(rb"\x1b\[[0-9;]*[mK]")
 
@@ -65,6 +66,7 @@ def _differences(expect: Expect, result: Result) -> Iterator[str]:
         yield result.failure
     yield from _verdict(expect, result)
     yield from _texts(expect, result)
+    yield from _bytes(expect, result.job.trace)
     if expect.sections is not None and result.sections != list(expect.sections):
         yield f"sections are {result.sections}"
     seen = {name: value for name, value in _SEEN.findall(result.log)}
@@ -96,9 +98,9 @@ def _verdict(expect: Expect, result: Result) -> Iterator[str]:
 
 def _texts(expect: Expect, result: Result) -> Iterator[str]:
     log = result.log
-    last = expect.last or ("Job succeeded" if expect.state == "success" else "")
-    if last and log.rstrip("\n").rpartition("\n")[2] != result.fill(last):
-        yield f"the last line is not {result.fill(last)!r}"
+    last = result.fill(expect.last or ("Job succeeded" if expect.state == "success" else ""))
+    if last and log.rstrip("\n").rpartition("\n")[2] != last:
+        yield f"the last line is not {last!r}"
     yield from (f"missing: {text!r}" for text in map(result.fill, expect.has) if text not in log)
     yield from (f"too much: {text!r}" for text in map(result.fill, [*expect.lacks, "Traceback"]) if text in log)
     position = 0
@@ -109,8 +111,18 @@ def _texts(expect: Expect, result: Result) -> Iterator[str]:
             break
         # the newline at the end may be the next text's first
         position += len(text.rstrip("\n"))
-    for pattern in expect.match:
-        if not re.search(result.fill(pattern), log, re.MULTILINE):
+    for pattern in map(result.fill, expect.match):
+        if not re.search(pattern, log, re.MULTILINE):
             yield f"nothing matches {pattern!r}"
-    yield from (f"missing in the raw log: {text!r}" for text in expect.raw if text not in result.job.trace)
-    yield from (f"too much in the raw log: {text!r}" for text in expect.raw_lacks if text in result.job.trace)
+
+
+def _bytes(expect: Expect, trace: bytes) -> Iterator[str]:
+    yield from (f"missing in the raw log: {part!r}" for part in expect.raw if part not in trace)
+    yield from (f"too much in the raw log: {part!r}" for part in expect.raw_lacks if part in trace)
+    for pattern in expect.raw_match:
+        if not re.search(pattern.encode(), trace):
+            yield f"nothing in the raw log matches {pattern!r}: {trace!r}"
+    if not trace.endswith(expect.ends):
+        yield f"the raw log ends with {trace[-200:]!r}"
+    if expect.stamped:
+        yield from (f"no time: {line!r}" for line in trace.split(b"\n")[:-1] if not _STAMPED.match(line))

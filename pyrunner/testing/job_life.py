@@ -86,7 +86,7 @@ class Expect:
     state: str = "success"
     reason: str = ""
     exit_code: int = 0
-    #: The last line of the log.
+    #: The last line of the log; empty = ``Job succeeded`` after a success.
     last: str = ""
     has: Sequence[str] = ()
     lacks: Sequence[str] = ()
@@ -97,6 +97,12 @@ class Expect:
     #: Bytes of the log as the server has it.
     raw: Sequence[bytes] = ()
     raw_lacks: Sequence[bytes] = ()
+    #: Regular expressions for the log as the server has it.
+    raw_match: Sequence[str] = ()
+    #: How the log as the server has it ends.
+    ends: bytes = b""
+    #: Whether each line of it begins with a time and its stream.
+    stamped: bool = False
     #: All sections in order; None = not looked at.
     sections: Sequence[str] | None = None
     #: What the script saw: a value by name, None = not set.
