@@ -88,7 +88,7 @@ def test_no_answer_on_a_fresh_connection_is_an_error_and_not_tried_again(server:
         b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nhalf",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gzip.compress(b"x" * 9999)[:20],
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gzip.compress(b"x" * 9999, mtime=0)[:20],
         b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nfake",
         b"HTTP/1.1 200 O",
         b"HTTP/1.1 abc OK\r\n\r\n",
