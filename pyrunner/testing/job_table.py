@@ -24,31 +24,18 @@ _IN_TIME = 60.0
 _AT_ONCE = 8
 
 
-def run_rows(rows: Sequence[Row], place: Place, directory: Path) -> dict[str, Result]:
-    """Run all `rows` at once; the results by id. The environment of jobs must be clean already."""
+def run_rows(
+    rows: Sequence[Row], place: Place, directory: Path, texts: Mapping[str, str] | None = None
+) -> dict[str, Result]:
+    """Run all `rows` at once; the results by id. `texts` are further placeholders.
+
+    The environment of jobs must be clean already.
+    """
     repository = GitRepository(directory, files=FILES)
     with FakeGitLab(update_interval=1, long_poll=2, git_root=repository.root) as gitlab:
-        return _run(rows, place, gitlab, repository, directory)
-
-
-def _run(
-    rows: Sequence[Row], place: Place, gitlab: FakeGitLab, repository: GitRepository, directory: Path
-) -> dict[str, Result]:
-    table = _Table(rows, place, gitlab, repository, directory)
-    with (
-        _runner_log() as records,
-        RunnerService(
-            gitlab,
-            directory,
-            options=place.options,
-            runners=table.entries,
-            concurrent=len(table.entries) + 3 + _AT_ONCE,
-            check_interval=1,
-        ),
-    ):
-        table.submit()
-        table.wait(records)
-    return {row.id: table.result(row, records) for row in rows}
+        table = _Table(rows, place, gitlab, repository, directory)
+        table.know(texts or {})
+        return table.run()
 
 
 class _Table:
@@ -103,7 +90,28 @@ class _Table:
             "@ROOM@": str(room),
         }
 
-    def submit(self) -> None:
+    def know(self, texts: Mapping[str, str]) -> None:
+        """Further placeholders."""
+        for own in self._texts.values():
+            own.update(texts)
+
+    def run(self) -> dict[str, Result]:
+        """What came of the rows."""
+        workers = len(self.entries) + 3 + _AT_ONCE
+        service = RunnerService(
+            self._gitlab,
+            self._directory,
+            runners=self.entries,
+            options=self._place.options,
+            concurrent=workers,
+            check_interval=1,
+        )
+        with _runner_log() as records, service:
+            self._submit()
+            self._wait(records)
+        return {row.id: self._result(row, records) for row in self._rows}
+
+    def _submit(self) -> None:
         """Hand all rows to the server."""
         for row in self._rows:
             texts = self._texts[row.id]
@@ -133,7 +141,7 @@ class _Table:
             payload["git_info"]["repo_url"] = f"http://gitlab.invalid/{slug}.git"
         return payload
 
-    def wait(self, records: list[logging.LogRecord]) -> None:
+    def _wait(self, records: list[logging.LogRecord]) -> None:
         """Let the server do its deeds until every row is through, or time is up."""
         deadline = time.monotonic() + _IN_TIME
         deeds = [
@@ -165,7 +173,7 @@ class _Table:
             for record in list(records)
         )
 
-    def result(self, row: Row, records: list[logging.LogRecord]) -> Result:
+    def _result(self, row: Row, records: list[logging.LogRecord]) -> Result:
         """What came of `row`."""
         number = self._ids[row.id]
         found = self._gitlab.job(number)

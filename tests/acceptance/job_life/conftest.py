@@ -1,11 +1,13 @@
 """Rows of a module run together, once per executor; its tests look at what came of each.
 
-A module has `ROWS`, and a test that takes `row` and `result`. A further executor is a further entry of `PLACES`.
+A module has `ROWS`, and a test that takes `row` and `result`; `surroundings`, if there is one, is a context manager
+that gives further placeholders. A further executor is a further entry of `PLACES`.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 
 import pytest
 
@@ -43,7 +45,8 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         for place in PLACES:
             rows = [params["row"] for params in wanted if params["place"] is place]
             if rows:
-                found[place.name] = run_rows(rows, place, tmp_path_factory.mktemp(place.name))
+                with getattr(request.module, "surroundings", nullcontext)() as texts:
+                    found[place.name] = run_rows(rows, place, tmp_path_factory.mktemp(place.name), texts)
         return found
 
 
