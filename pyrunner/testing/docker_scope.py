@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import secrets
 import shutil
 import subprocess
@@ -82,3 +83,14 @@ def why_no_engine() -> str:
         ["docker", "version", "--format", "{{.Server.Os}}"], check=False, capture_output=True, text=True
     )
     return "" if told.returncode == 0 else f"no docker engine: {told.stderr.strip()}"
+
+
+def host_address() -> str:
+    """Where containers on the default bridge reach servers of this machine."""
+    template = "{{range .IPAM.Config}}{{.Gateway}} {{.Subnet}}{{end}}"
+    told = subprocess.run(
+        ["docker", "network", "inspect", "bridge", "--format", template], check=True, capture_output=True, text=True
+    )
+    gateway, _, subnet = told.stdout.strip("\n").partition(" ")
+    # The engine takes the first address of the subnet, and does not always say so.
+    return gateway or str(next(ipaddress.ip_network(subnet).hosts()))

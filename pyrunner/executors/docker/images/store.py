@@ -57,7 +57,7 @@ class ImageStore:
             if attempt > 1:
                 self._trace.plain(f'Attempt #{attempt}: Trying "{policy}" pull policy')
             try:
-                return PresentImage(name=name, facts=self._by(policy, name, platform))
+                return self._told(name, self._by(policy, name, platform))
             except EngineError as error:
                 self._token.raise_if_cancelled()
                 self._trace.warning(f'Failed to pull image with policy "{policy}": {error}')
@@ -78,8 +78,8 @@ class ImageStore:
                 return present
             if policy is PullPolicy.IF_NOT_PRESENT:
                 self._trace.plain(f'Using locally found image version due to "{policy}" pull policy')
-                return self._told(name, present)
-        return self._told(name, self._pull(name, reference, platform))
+                return present
+        return self._pull(name, reference, platform)
 
     def _present(self, reference: str) -> ImageFacts | None:
         try:
@@ -102,10 +102,11 @@ class ImageStore:
         self._pulled[reference] = facts.id
         return facts
 
-    def _told(self, name: str, facts: ImageFacts) -> ImageFacts:
-        digest = f" with digest {facts.digests[0]}" if facts.digests else ""
-        self._trace.plain(f"Using docker image {facts.id} for {name}{digest} ...")
-        return facts
+    def _told(self, name: str, facts: ImageFacts) -> PresentImage:
+        if name != facts.id:
+            digest = f" with digest {facts.digests[0]}" if facts.digests else ""
+            self._trace.plain(f"Using docker image {facts.id} for {name}{digest} ...")
+        return PresentImage(name=name, facts=facts)
 
 
 def _shown(policies: Sequence[PullPolicy]) -> str:
