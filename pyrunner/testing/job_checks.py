@@ -89,6 +89,9 @@ def _verdict(expect: Expect, result: Result) -> Iterator[str]:
     wanted = (expect.state, expect.reason, expect.exit_code)
     if got != wanted:
         yield f"state, reason and exit code are {got}, not {wanted}"
+    states = [update.get("state") for update in result.job.updates]
+    if expect.updates is not None and states != list(expect.updates):
+        yield f"states that were sent: {states}"
     if expect.state and expect.delivered:
         if not result.job.trace_matches:
             yield "the trace on the server is not what the runner has sent"

@@ -111,6 +111,8 @@ class Expect:
     files: Sequence[str] = ()
     #: Messages in the log of the runner process.
     runner_log: Sequence[str] = ()
+    #: States that the runner has sent, in order; None = not looked at.
+    updates: Sequence[str] | None = None
     #: The whole trace has arrived and the verdict came once.
     delivered: bool = True
 

@@ -50,6 +50,7 @@ class _Table:
         self._repository = repository
         self._directory = directory
         self._ids = {row.id: number for number, row in enumerate(rows, 1001)}
+        assert len(self._ids) == len(rows), "two rows have the same id"
         self._late: set[str] = set()
         self._texts: dict[str, dict[str, str]] = {}
         self._tags: dict[str, str] = {}
