@@ -16,6 +16,7 @@ from pyrunner.config.model import RunnerConfig
 from pyrunner.executors.protocol import Environment, ExecutorProvider, JobPlace, ShellScriptInfo
 from pyrunner.job.directories import Directories, Place, resolve_directories
 from pyrunner.job.inputs import interpolated
+from pyrunner.job.patience import PATIENCE
 from pyrunner.job.settings import Limits, Settings, read_settings
 from pyrunner.job.variables import Paths, TlsFiles, VariableSources, job_variables
 from pyrunner.shells.protocol import ScriptContext
@@ -45,6 +46,8 @@ class JobSetting:
     state_dir: str = ""
     #: Seconds between tries to prepare the executor.
     prepare_pause: float = PREPARE_PAUSE
+    #: Seconds that the end of a stopped job is waited for.
+    patience: float = PATIENCE
     #: When the job was taken, RFC 3339.
     started_at: str = ""
 

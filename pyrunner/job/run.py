@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from pyrunner.api.wire import JobResponse
@@ -14,6 +15,7 @@ from pyrunner.executors.protocol import Executor, ExecutorCommand, ExecutorStage
 from pyrunner.job.cancel import JobCancel
 from pyrunner.job.context import JobContext, JobSetting, PreparedJob, job_context, job_place, prepared_job
 from pyrunner.job.outcome import Outcome, outcome_of
+from pyrunner.job.patience import Patience
 from pyrunner.job.prepare import Preparation, header_lines, policy_lines
 from pyrunner.job.stages import (
     Action,
@@ -49,19 +51,42 @@ def run_job(
     trace: JobTrace,
     cancel: JobCancel,
     context: JobContext | None = None,
+    report: Callable[[Outcome], object] = lambda outcome: None,
 ) -> Outcome:
-    """Run an accepted job to its end; the last line is in the trace, the final update is not sent.
+    """Run an accepted job to its end; the last line is in the trace then.
 
-    Never raises: every error is an outcome. `context` saves resolving it again.
+    Never raises: every error is an outcome. `context` saves resolving it again. `report` is called once, with the
+    outcome that is returned, as soon as there is one: earlier than the return when the job was stopped but what runs it
+    does not end, and from another thread then.
     """
-    error: BaseException | None = None
+    given_up: list[Outcome] = []
+
+    def give_up() -> None:
+        trace.runner.warning("Timed out waiting for the build to finish")
+        given_up.append(_conclude(job, trace, cancel.token.cause))
+        report(given_up[0])
+
+    with Patience(cancel.token, setting.patience, give_up):
+        error = _error_of(context or job_context(job, setting), trace, cancel)
+    if given_up:
+        return given_up[0]
+    outcome = _conclude(job, trace, error)
+    report(outcome)
+    return outcome
+
+
+def _error_of(context: JobContext, trace: JobTrace, cancel: JobCancel) -> BaseException | None:
     try:
-        _JobRun(context or job_context(job, setting), trace, cancel).execute()
+        _JobRun(context, trace, cancel).execute()
     except (JobError, OSError) as failure:
-        error = failure
-    except Exception as failure:  # noqa: BLE001 - a bug must end one job, not the manager
-        log.exception("Job failed with an internal error", extra={"action": "job_crashed", "job": job.id})
-        error = failure
+        return failure
+    except Exception as failure:
+        log.exception("Job failed with an internal error", extra={"action": "job_crashed", "job": context.job.id})
+        return failure
+    return None
+
+
+def _conclude(job: JobResponse, trace: JobTrace, error: BaseException | None) -> Outcome:
     outcome = outcome_of(error, job.features.failure_reasons)
     (trace.runner.info if outcome.succeeded else trace.runner.error)(outcome.line)
     return outcome

@@ -17,6 +17,7 @@ from pyrunner.job.cancel import JobCancel
 from pyrunner.job.context import PREPARE_PAUSE, JobContext, JobSetting, job_context
 from pyrunner.job.opening import open_trace
 from pyrunner.job.outcome import Outcome, outcome_of
+from pyrunner.job.patience import PATIENCE
 from pyrunner.job.run import run_job
 from pyrunner.job.trace import JobTrace
 from pyrunner.job.validate import PayloadError, check_payload
@@ -41,6 +42,8 @@ class JobOptions:
     #: Where traces wait; empty = the temporary directory.
     spool_dir: str = ""
     prepare_pause: float = PREPARE_PAUSE
+    #: Seconds that the end of a stopped job is waited for.
+    patience: float = PATIENCE
     #: Keeps verdicts and logs until the server has them; None: they end with the process.
     post: Post | None = None
 
@@ -89,6 +92,7 @@ class Assignment:
             tls=TlsFiles(ca=answer.tls_chain, cert=answer.tls_certificate, key=answer.tls_key),
             state_dir=os.path.join(options.state_dir, str(self._job.id)) if options.state_dir else "",
             prepare_pause=options.prepare_pause,
+            patience=options.patience,
             started_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         )
 
@@ -109,14 +113,18 @@ class Assignment:
             trace.finish("failed", "job_canceled", stop=self._stop)
             return None
         trace.start(cancel.abort, cancel.cancel)
-        if refused is not None:
-            outcome = outcome_of(refused, self._job.features.failure_reasons)
-            trace.runner.error(outcome.line)
-        else:
-            outcome = run_job(self._job, context.setting, trace, cancel, context)
+        if refused is None:
+            return run_job(
+                self._job, context.setting, trace, cancel, context, lambda outcome: self._report(trace, outcome)
+            )
+        outcome = outcome_of(refused, self._job.features.failure_reasons)
+        trace.runner.error(outcome.line)
+        self._report(trace, outcome)
+        return outcome
+
+    def _report(self, trace: JobTrace, outcome: Outcome) -> None:
         kill_point("job.decided")
         trace.finish(outcome.state, outcome.sent_reason, outcome.exit_code, self._stop)
-        return outcome
 
     def _refusal(self) -> JobError | None:
         if self._answer.invalid:

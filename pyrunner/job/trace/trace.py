@@ -48,6 +48,7 @@ class JobTrace:
         keeper: Keeper | None = None,
     ) -> None:
         self._lock = threading.Lock()
+        self._closed = False
         self._limit = Limit(limit_bytes)
         self._spool = Spool(spool_dir)
         self._sections = sections
@@ -175,9 +176,10 @@ class JobTrace:
         return delivered
 
     def close(self) -> None:
-        """Stop sending and remove the spool; for a trace that is not finished. May be called twice."""
+        """Stop sending and remove the spool; what is written afterwards is gone. May be called twice."""
         self._stop_sender()
         with self._lock:
+            self._closed = True
             self._spool.close()
 
     def _stop_sender(self) -> None:
@@ -191,6 +193,8 @@ class JobTrace:
 
     def _append(self, data: bytes) -> bool:
         with self._lock:
+            if self._closed:
+                return False
             taken = self._limit.take(data)
             if taken:
                 self._spool.append(taken)
