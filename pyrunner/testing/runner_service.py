@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -47,8 +48,8 @@ def _toml(value: object) -> str:
         return f"[{', '.join(_toml(item) for item in value)}]"
     if isinstance(value, (int, float)):
         return str(value)
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
+    # a JSON string is a TOML string, too
+    return json.dumps(str(value), ensure_ascii=False)
 
 
 def shell_runner(gitlab: FakeGitLab, directory: Path, **settings: Any) -> dict[str, Any]:
