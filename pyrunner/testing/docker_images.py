@@ -11,13 +11,18 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
+from typing import Any
+
+import docker
 
 import pyrunner
 from pyrunner.testing.docker_rootfs import RootFs, site_packages, which
@@ -51,28 +56,28 @@ def test_images() -> TestImages:
         FileNotFoundError: a program to put into them is not installed.
         RuntimeError: the engine refused.
     """
-    with _one_at_a_time():
-        return TestImages(build=_build_image(), helper=_helper_image())
+    with _one_at_a_time(), contextlib.closing(docker.APIClient()) as client:
+        return TestImages(build=_build_image(client), helper=_helper_image(client))
 
 
 test_images.__test__ = False  # type: ignore[attr-defined]
 
 
-def _build_image() -> str:
+def _build_image(client: Any) -> str:
     reference = f"{BUILD}:{_digest([which('busybox')], __file__)}"
-    if not _present(reference):
+    if not _present(client, reference):
         root = RootFs()
         root.busybox()
-        _import(root, reference)
+        _import(client, root, reference)
     return reference
 
 
-def _helper_image() -> str:
-    base = _helper_base()
+def _helper_image(client: Any) -> str:
+    base = _helper_base(client)
     sources = sorted(path for path in _PACKAGE.rglob("*.py"))
     recipe = sorted(_RECIPE.iterdir())
     reference = f"{HELPER}:{_digest([*sources, *recipe], base)}"
-    if not _present(reference):
+    if not _present(client, reference):
         root = RootFs()
         for path in sources:
             root.file(str(path), f"/pyrunner/{path.relative_to(_PACKAGE)}")
@@ -80,15 +85,15 @@ def _helper_image() -> str:
             root.file(str(path), f"/bin/{path.name}")
         dockerfile = f"FROM {base}\nCOPY pyrunner {site_packages()}/pyrunner\nCOPY bin /usr/bin\n"
         root.text("/Dockerfile", dockerfile.encode())
-        _docker("build", "--quiet", "--tag", reference, "-", data=root.data())
-        _forget_old()
+        _build(client, root, reference)
+        _forget_old(client)
     return reference
 
 
-def _helper_base() -> str:
+def _helper_base(client: Any) -> str:
     programs = [which(name) for name in ("busybox", "bash", "git")]
     reference = f"{_HELPER_BASE}:{_digest(programs, __file__, sys.version, *_PACKAGES)}"
-    if not _present(reference):
+    if not _present(client, reference):
         root = RootFs()
         root.busybox()
         root.program(programs[1], "/bin/bash")
@@ -103,38 +108,38 @@ def _helper_base() -> str:
                 root.file(path)
         root.python()
         root.packages(site_packages(), _PACKAGES)
-        _import(root, reference)
+        _import(client, root, reference)
     return reference
 
 
-def _import(root: RootFs, reference: str) -> None:
-    changes = ["--change", "ENV PATH=/usr/local/bin:/usr/bin:/bin", "--change", 'CMD ["sh"]']
-    _docker("import", *changes, "-", reference, data=root.data())
+def _import(client: Any, root: RootFs, reference: str) -> None:
+    name, _, tag = reference.partition(":")
+    changes = ["ENV PATH=/usr/local/bin:/usr/bin:/bin", 'CMD ["sh"]']
+    _check(client.import_image_from_data(root.data(), repository=name, tag=tag, changes=changes).splitlines())
 
 
-def _present(reference: str) -> bool:
-    found = subprocess.run(["docker", "image", "inspect", reference], check=False, capture_output=True)
-    return found.returncode == 0
+def _build(client: Any, root: RootFs, reference: str) -> None:
+    _check(client.build(fileobj=BytesIO(root.data()), custom_context=True, tag=reference, rm=True, forcerm=True))
 
 
-def _forget_old() -> None:
-    listed = _docker("images", "--format", "{{.Repository}}:{{.Tag}}", HELPER).split()
-    for reference in listed[_KEPT:]:
+def _check(progress: Iterable[bytes | str]) -> None:
+    """Read what the engine says to the end."""
+    for line in progress:
+        for step in filter(None, (line if isinstance(line, str) else line.decode()).splitlines()):
+            if error := json.loads(step).get("error"):
+                raise RuntimeError(f"the engine cannot make an image: {error}")
+
+
+def _present(client: Any, reference: str) -> bool:
+    return bool(client.images(name=reference, quiet=True))
+
+
+def _forget_old(client: Any) -> None:
+    found = sorted(client.images(name=HELPER), key=lambda image: -image["Created"])
+    for image in found[_KEPT:]:
         # one that a test runs with stays
-        subprocess.run(["docker", "rmi", reference], check=False, capture_output=True)
-
-
-def _docker(*arguments: str, data: bytes | None = None) -> str:
-    done = subprocess.run(
-        ["docker", *arguments],
-        check=False,
-        input=data,
-        capture_output=True,
-        env={**os.environ, "DOCKER_BUILDKIT": "0"},
-    )
-    if done.returncode:
-        raise RuntimeError(f"docker {arguments[0]}: {done.stderr.decode('utf-8', 'replace').strip()}")
-    return done.stdout.decode()
+        with contextlib.suppress(docker.errors.APIError):
+            client.remove_image(image["Id"], force=True)
 
 
 def _digest(files: list[str] | list[Path], *texts: str) -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import secrets
 import shutil
-import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import docker
+
+from pyrunner.base.errors import PyrunnerError
 from pyrunner.config.docker import DockerConfig
 from pyrunner.config.model import RunnerConfig
 from pyrunner.executors.docker.engine.address import EngineAddress
@@ -76,21 +80,23 @@ class DockerScope:
 
 def why_no_engine() -> str:
     """Why tests with real containers cannot run here; empty when they can."""
-    for program in ("docker", "busybox"):
-        if shutil.which(program) is None:
-            return f"{program} is not installed"
-    told = subprocess.run(
-        ["docker", "version", "--format", "{{.Server.Os}}"], check=False, capture_output=True, text=True
-    )
-    return "" if told.returncode == 0 else f"no docker engine: {told.stderr.strip()}"
+    if shutil.which("busybox") is None:
+        return "busybox is not installed"
+    try:
+        with opened(EngineAddress()):
+            return ""
+    except PyrunnerError as error:
+        return str(error)
 
 
 def host_address() -> str:
     """Where containers on the default bridge reach servers of this machine."""
-    template = "{{range .IPAM.Config}}{{.Gateway}} {{.Subnet}}{{end}}"
-    told = subprocess.run(
-        ["docker", "network", "inspect", "bridge", "--format", template], check=True, capture_output=True, text=True
-    )
-    gateway, _, subnet = told.stdout.strip("\n").partition(" ")
+    with contextlib.closing(docker.APIClient()) as client:
+        (settings,) = client.inspect_network("bridge")["IPAM"]["Config"]
     # The engine takes the first address of the subnet, and does not always say so.
-    return gateway or str(next(ipaddress.ip_network(subnet).hosts()))
+    return str(settings.get("Gateway") or next(ipaddress.ip_network(settings["Subnet"]).hosts()))
+
+
+if __name__ == "__main__":
+    # For scripts: the reason, and an exit code.
+    sys.exit(why_no_engine() or 0)
