@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pyrunner.api.wire import JobVariable
 
 _REFERENCE = re.compile(r"\$(?:\$|\{([^}]*)\}|([*#@!?0-9])|([A-Za-z0-9_]+)|)")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 class Variables:
@@ -45,8 +46,8 @@ class Variables:
         return self._by_key.get(key)
 
     def flag(self, key: str) -> bool:
-        """Boolean reading (section 4.2): ``true``, ``t``, ``1`` in any case; everything else is false."""
-        return self.get(key).strip().lower() in ("true", "t", "1")
+        """Boolean reading; what is none counts as false."""
+        return read_bool(self.get(key)) is True
 
     def expand(self, text: str) -> str:
         """Replace ``$name`` and ``${name}`` in `text` once."""
@@ -78,6 +79,16 @@ class Variables:
     def last(self) -> list[JobVariable]:
         """The winning definitions only, in order of their first appearance."""
         return [self._by_key[key] for key in dict.fromkeys(item.key for item in self._items)]
+
+
+def read_bool(text: str) -> bool | None:
+    """A boolean variable (4.2): a word in any case, or an integer of which only 1 is true; None for the rest."""
+    lowered = text.strip().lower()
+    if lowered in ("true", "t"):
+        return True
+    if lowered in ("false", "f"):
+        return False
+    return int(lowered[:20]) == 1 if _INTEGER.fullmatch(lowered) else None
 
 
 def expand(text: str, lookup: Callable[[str], str]) -> str:

@@ -51,7 +51,7 @@ FEATURE_FLAGS: dict[str, FeatureFlag] = {
         FeatureFlag("FF_USE_GIT_NATIVE_CLONE", "git clone (git ≥ 2.49) for strategy clone", built=True),
         FeatureFlag("FF_USE_DUMB_INIT_WITH_KUBERNETES_EXECUTOR", "dumb-init as PID 1"),
         FeatureFlag("FF_USE_INIT_WITH_DOCKER_EXECUTOR", "docker --init"),
-        FeatureFlag("FF_LOG_IMAGES_CONFIGURED_FOR_JOB", "log image names in the runner log"),
+        FeatureFlag("FF_LOG_IMAGES_CONFIGURED_FOR_JOB", "log image names in the runner log", built=True),
         FeatureFlag("FF_USE_DOCKER_AUTOSCALER_DIAL_STDIO", "tunnel via docker system dial-stdio", default=True),
         FeatureFlag("FF_CLEAN_UP_FAILED_CACHE_EXTRACT", "remove cache paths after a failed extraction", built=True),
         FeatureFlag("FF_USE_WINDOWS_JOB_OBJECT", "Windows job objects"),

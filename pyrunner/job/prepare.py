@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from pyrunner.api.wire import PolicyOptions
+from pyrunner.api.wire import JobResponse, PolicyOptions
 from pyrunner.base.cancel import CancelToken
 from pyrunner.base.errors import JobError
 from pyrunner.base.version import CLIENT_NAME, GITLAB_RUNNER_VERSION, REVISION
@@ -29,6 +29,15 @@ def header_lines(runner_name: str, short_token: str, system_id: str, flags: Mapp
         if name in feature_flags.FEATURE_FLAGS and value != feature_flags.FEATURE_FLAGS[name].default
     ]
     return [*lines, f"  feature flags: {', '.join(changed)}"] if changed else lines
+
+
+def log_images(job: JobResponse, expand: Callable[[str], str]) -> None:
+    """Name the job's images in the log of the runner (``FF_LOG_IMAGES_CONFIGURED_FOR_JOB``)."""
+    fields = {"action": "images", "job": job.id, "project": job.job_info.project_id}
+    if job.image is not None and job.image.name:
+        log.info("Image configured for job", extra={**fields, "image": expand(job.image.name)})
+    for service in job.services:
+        log.info("Service image configured for job", extra={**fields, "image": expand(service.name)})
 
 
 def policy_lines(options: PolicyOptions) -> list[str]:

@@ -16,7 +16,7 @@ from pyrunner.job.cancel import JobCancel
 from pyrunner.job.context import JobContext, JobSetting, PreparedJob, job_context, job_place, prepared_job
 from pyrunner.job.outcome import Outcome, outcome_of
 from pyrunner.job.patience import Patience
-from pyrunner.job.prepare import Preparation, header_lines, policy_lines
+from pyrunner.job.prepare import Preparation, header_lines, log_images, policy_lines
 from pyrunner.job.stages import (
     Action,
     Finish,
@@ -113,6 +113,8 @@ class _JobRun:
             raise self._context.refusal
         check_support(self._context.job, self._context.setting.config.executor)
         self._resolve_secrets()
+        if self._context.flags["FF_LOG_IMAGES_CONFIGURED_FOR_JOB"]:
+            log_images(self._context.job, self._context.variables.expand)
         self._cancel.start_clock(self._context.timeout)
         try:
             self._warn()

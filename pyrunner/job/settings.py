@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pyrunner.api.variables import read_bool
 from pyrunner.base.durations import parse_duration
 
 DEFAULT_JOB_TIMEOUT = 7200.0
 DEFAULT_AFTER_SCRIPT_TIMEOUT = 300.0
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_TRUE = frozenset(("1", "t", "true"))
-_FALSE = frozenset(("0", "f", "false"))
 _STRATEGIES = ("clone", "fetch", "none", "empty")
 #: Booleans that shells and helpers read by themselves: only checked here. Name → default.
 _CHECKED_BOOLEANS = {"GIT_CHECKOUT": True, "GIT_SUBMODULE_FORCE_HTTPS": False, "GIT_LFS_SKIP_SMUDGE": False}
@@ -142,16 +141,6 @@ class _Reader:
             self.log_warnings.append(f"{name} is not between zero and the job timeout, using the job timeout")
             return None
         return value
-
-
-def read_bool(text: str) -> bool | None:
-    """A boolean variable (section 4.2); integers other than 0 and 1 are false; None when it is none."""
-    lowered = text.strip().lower()
-    if lowered in _TRUE:
-        return True
-    if lowered in _FALSE or lowered.lstrip("+-").isdigit():
-        return False
-    return None
 
 
 def read_settings(lookup: Lookup, limits: Limits) -> Settings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pyrunner.api.variables import read_bool
 from pyrunner.api.wire import JobVariable
 from pyrunner.shells.protocol import ScriptContext
 from pyrunner.shells.writer import Located, ScriptWriter
@@ -12,8 +13,6 @@ ENV_FILE = "gitlab_runner_env"
 MASKING_FILE = "masking.db"
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TRUE = ("true", "t")
-_FALSE = ("false", "f")
 
 
 def in_temp_dir(context: ScriptContext, name: str) -> Located:
@@ -54,16 +53,9 @@ def unexportable(context: ScriptContext) -> list[str]:
 
 
 def boolean(context: ScriptContext, key: str, default: bool = False) -> bool:
-    """Boolean variable (section 4.2): words, or an integer of which only 1 is true; else `default`."""
-    text = context.variables.get(key).strip().lower()
-    if text in _TRUE:
-        return True
-    if text in _FALSE:
-        return False
-    try:
-        return int(text) == 1
-    except ValueError:
-        return default
+    """Boolean variable (section 4.2); `default` when it is unset or none."""
+    value = read_bool(context.variables.get(key))
+    return default if value is None else value
 
 
 def integer(context: ScriptContext, key: str, default: int) -> int:

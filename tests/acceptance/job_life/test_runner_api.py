@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyrunner.config.feature_flags import FEATURE_FLAGS
 from pyrunner.testing.faults import drop, status
 from pyrunner.testing.job_checks import Result, check
-from pyrunner.testing.job_life import FAILURE_REASONS, Expect, Row, Strike, job, show, step
+from pyrunner.testing.job_life import FAILURE_REASONS, SOURCES, Expect, Row, Strike, job, show, step
 
 SHELL = frozenset(("shell",))
 START = ("prepare_executor", "prepare_script", "get_sources")
@@ -239,7 +240,63 @@ REASONS = [
 ]
 
 
-ROWS = [*OPTIONS, *INPUTS, *RUN, *ACCEPTANCE, *REASONS]
+FLAGS = [
+    Row(
+        id="11-images-in-the-log-of-the-runner",
+        job=job(
+            image={"name": "ruby:$TAG"},
+            services=[{"name": "redis"}],
+            variables={"FF_LOG_IMAGES_CONFIGURED_FOR_JOB": "true", "TAG": "3"},
+        ),
+        expect=Expect(runner_log=["Image configured for job", "Service image configured for job"]),
+    ),
+    Row(
+        id="11-exit-code-check",
+        job=job("set +e", "false", "echo not reached", variables={"FF_ENABLE_BASH_EXIT_CODE_CHECK": "true"}),
+        expect=Expect(state="failed", reason="script_failure", exit_code=1, lacks=["\nnot reached\n"]),
+    ),
+    Row(
+        id="11-no-exit-code-check",
+        job=job("set +e", "false", "echo reached"),
+        expect=Expect(has=["\nreached\n"]),
+    ),
+    *(
+        Row(
+            id=f"11-script-is-the-same-with-{name}",
+            job=job("cat", "printf '%s\\n' \"quoted 'text' $A\" ä", variables={"A": "v\n'w\"\\x", name: "true"}),
+            expect=Expect(has=["\nquoted 'text' v\n'w\"\\x\nä\n"]),
+        )
+        for name in ("FF_USE_LEGACY_BASH_EVAL", "FF_POSIXLY_CORRECT_ESCAPES", "FF_TEST_FEATURE")
+    ),
+    Row(
+        id="11-job-cleanup-of-a-clone",
+        job=job(git_info=SOURCES, variables={"FF_ENABLE_JOB_CLEANUP": "true", "GIT_STRATEGY": "clone"}),
+        expect=Expect(files=["!@PROJECT@"]),
+        only=SHELL,
+    ),
+    Row(
+        id="11-job-cleanup-of-a-fetch",
+        job=job("echo x > left; echo y > README.md", git_info=SOURCES, variables={"FF_ENABLE_JOB_CLEANUP": "true"}),
+        expect=Expect(files=["!@PROJECT@/left", "@PROJECT@/README.md"]),
+        only=SHELL,
+    ),
+    Row(
+        id="11-gone-flags-mean-nothing",
+        job=job(show("FF_SKIP_NOOP_BUILD_STAGES"), variables={"FF_SKIP_NOOP_BUILD_STAGES": "nonsense"}),
+        expect=Expect(lacks=["WARNING"], variables={"FF_SKIP_NOOP_BUILD_STAGES": "nonsense"}),
+    ),
+    *(
+        Row(
+            id=f"11-default-of-{name}",
+            job=job(show(name)),
+            expect=Expect(variables={name: "true" if flag.default else "false"}),
+        )
+        for name, flag in FEATURE_FLAGS.items()
+        if name in ("FF_TIMESTAMPS", "FF_USE_DIRECT_DOWNLOAD", "FF_HASH_CACHE_KEYS", "FF_MASK_ALL_DEFAULT_TOKENS")
+    ),
+]
+
+ROWS = [*FLAGS, *OPTIONS, *INPUTS, *RUN, *ACCEPTANCE, *REASONS]
 
 
 def test_row(row: Row, result: Result) -> None:
