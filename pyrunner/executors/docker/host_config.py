@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from enum import Enum, auto
 from typing import Any
 
-from pyrunner.base.errors import SystemFailure
 from pyrunner.config.docker import DockerConfig
+from pyrunner.executors.docker.images.allowed import matches_any
+from pyrunner.executors.docker.limits import devices, gpus, isolation, log_config, memory, nano_cpus, ulimits
+from pyrunner.executors.docker.security import is_privileged, security_options
 
 
 class Role(Enum):
@@ -31,6 +32,10 @@ class Surroundings:
     #: Name without registry rules, for patterns of the config.
     image: str = ""
     use_init: bool = False
+    #: From the slot of an autoscaled instance; empty = the one of the config.
+    cgroup_parent: str = ""
+    #: The engine shall keep the output, although it goes to the job's log as well.
+    keep_output: bool = False
 
 
 def host_config(docker: DockerConfig, role: Role, around: Surroundings) -> dict[str, Any]:
@@ -47,12 +52,12 @@ def host_config(docker: DockerConfig, role: Role, around: Surroundings) -> dict[
         "DnsSearch": list(docker.dns_search),
         "Runtime": docker.runtime,
         "UsernsMode": docker.userns_mode,
-        "Isolation": docker.isolation,
+        "Isolation": isolation(docker.isolation),
         "ShmSize": docker.shm_size,
         "RestartPolicy": {"Name": "no"},
-        "LogConfig": {"Type": "json-file", "Config": dict(docker.log_options)},
+        "LogConfig": _log_config(docker, role, around),
     }
-    own = _of_service(docker) if role is Role.SERVICE else _of_job(docker)
+    own = _of_service(docker, around) if role is Role.SERVICE else _of_job(docker, around)
     if role is Role.BUILD:
         own = {**own, "PidMode": docker.pid_mode}
     if role is not Role.HELPER and around.use_init:
@@ -60,25 +65,29 @@ def host_config(docker: DockerConfig, role: Role, around: Surroundings) -> dict[
     return {key: value for key, value in {**common, **own}.items() if value not in ("", 0, False, None, [], {})}
 
 
-def _of_job(docker: DockerConfig) -> dict[str, Any]:
+def _of_job(docker: DockerConfig, around: Surroundings) -> dict[str, Any]:
     return {
         "Memory": memory("memory", docker.memory),
         "MemorySwap": memory("memory_swap", docker.memory_swap),
         "MemoryReservation": memory("memory_reservation", docker.memory_reservation),
-        "NanoCpus": nano_cpus("cpus", docker.cpus),
+        "NanoCpus": nano_cpus(docker.cpus),
         "CpuShares": docker.cpu_shares,
         "CpusetCpus": docker.cpuset_cpus,
         "CpusetMems": docker.cpuset_mems,
-        "CgroupParent": docker.cgroup_parent,
-        "Privileged": docker.privileged,
+        "CgroupParent": around.cgroup_parent or docker.cgroup_parent,
+        "Privileged": is_privileged(docker.privileged, around.image, docker.allowed_privileged_images),
+        "Devices": devices(docker.devices),
+        "DeviceCgroupRules": list(docker.device_cgroup_rules),
+        "DeviceRequests": gpus("gpus", docker.gpus),
         "CapAdd": list(docker.cap_add),
         "CapDrop": list(docker.cap_drop),
         "GroupAdd": list(docker.group_add),
         "OomKillDisable": docker.oom_kill_disable,
         "OomScoreAdj": docker.oom_score_adjust,
-        "SecurityOpt": list(docker.security_opt),
+        "SecurityOpt": security_options(docker.security_opt),
         "Tmpfs": dict(docker.tmpfs),
         "Sysctls": dict(docker.sysctls),
+        "Ulimits": ulimits(docker.ulimit),
         "VolumesFrom": list(docker.volumes_from),
         "Links": list(docker.links),
         "IpcMode": docker.ipcmode,
@@ -86,55 +95,31 @@ def _of_job(docker: DockerConfig) -> dict[str, Any]:
     }
 
 
-def _of_service(docker: DockerConfig) -> dict[str, Any]:
+def _of_service(docker: DockerConfig, around: Surroundings) -> dict[str, Any]:
     privileged = docker.privileged if docker.services_privileged is None else docker.services_privileged
     return {
         "Memory": memory("service_memory", docker.service_memory),
         "MemorySwap": memory("service_memory_swap", docker.service_memory_swap),
         "MemoryReservation": memory("service_memory_reservation", docker.service_memory_reservation),
-        "NanoCpus": nano_cpus("service_cpus", docker.service_cpus),
+        "NanoCpus": nano_cpus(docker.service_cpus),
         "CpuShares": docker.service_cpu_shares,
         "CpusetCpus": docker.service_cpuset_cpus,
-        "CgroupParent": docker.service_cgroup_parent,
-        "Privileged": privileged,
-        "SecurityOpt": list(docker.services_security_opt),
+        "CgroupParent": around.cgroup_parent or docker.service_cgroup_parent,
+        "Privileged": is_privileged(privileged, around.image, docker.allowed_privileged_services),
+        "Devices": _service_devices(docker, around.image),
+        "DeviceRequests": gpus("service_gpus", docker.service_gpus),
+        "SecurityOpt": security_options(docker.services_security_opt),
         "Tmpfs": dict(docker.services_tmpfs),
     }
 
 
-_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
+def _log_config(docker: DockerConfig, role: Role, around: Surroundings) -> dict[str, Any]:
+    # The engine's own file holds a job back to a quarter of its speed, and keeps secrets that our log masks.
+    if role is Role.BUILD and not docker.log_options and not around.keep_output:
+        return {"Type": "none"}
+    return log_config(docker.log_options)
 
 
-def memory(key: str, text: str) -> int:
-    """Bytes of ``512m``; 0 for no text, -1 stays (unlimited swap).
-
-    Raises:
-        SystemFailure: it is no size.
-    """
-    lowered = text.strip().lower().removesuffix("b") if text.strip().lower() != "b" else ""
-    number = lowered.rstrip("kmgtp").removesuffix("i")
-    unit = lowered[len(lowered.rstrip("kmgtp")) :]
-    try:
-        return int(Decimal(number) * _UNITS[unit]) if text.strip() else 0
-    except (InvalidOperation, KeyError, ValueError, OverflowError) as error:
-        raise _bad(key, text, 'a size such as "512m"') from error
-
-
-def nano_cpus(key: str, text: str) -> int:
-    """Billionths of a CPU for ``1.5``; 0 for no text.
-
-    Raises:
-        SystemFailure: it is no number.
-    """
-    if not text.strip():
-        return 0
-    try:
-        top, _, bottom = text.partition("/")
-        value = Decimal(top.strip()) / Decimal(bottom.strip() or "1")
-        return int(value * 1_000_000_000)
-    except (ArithmeticError, ValueError) as error:
-        raise _bad(key, text, 'a number of CPUs such as "1.5"') from error
-
-
-def _bad(key: str, text: str, expected: str) -> SystemFailure:
-    return SystemFailure(f'[runners.docker] {key} = "{text}": expected {expected}', reason="runner_configuration_error")
+def _service_devices(docker: DockerConfig, image: str) -> list[dict[str, str]]:
+    patterns = docker.services_devices.items()
+    return [device for pattern, texts in patterns if matches_any([pattern], image) for device in devices(texts)]
