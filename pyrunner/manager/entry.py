@@ -13,7 +13,7 @@ from pyrunner.base.errors import PyrunnerError
 from pyrunner.config import feature_flags
 from pyrunner.config.model import Config, RunnerConfig
 from pyrunner.executors.protocol import ExecutorProvider
-from pyrunner.store.outbox import Sender
+from pyrunner.store.letter import Sender
 
 log = logging.getLogger(__name__)
 

@@ -6,50 +6,32 @@ ends when the server has the verdict or says that the job is gone; nothing else 
 
 from __future__ import annotations
 
-import heapq
-import itertools
+import contextlib
 import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import msgspec
 
 from pyrunner.api.client import Endpoint, RunnerClient
-from pyrunner.api.outcomes import NO_ANSWER
 from pyrunner.api.wire import Info
 from pyrunner.base.cancel import CancelToken
 from pyrunner.base.errors import PyrunnerError
 from pyrunner.base.kill_point import kill_point
 from pyrunner.base.supervisor import Supervisor
 from pyrunner.job.trace.final import Ending
-from pyrunner.job.trace.plan import LONGEST_BACKOFF, Done, FinalPlan, Progress, Wait
+from pyrunner.job.trace.plan import Done, FinalPlan, Progress, Wait
 from pyrunner.job.trace.protocol import JobEnd, TraceClient, Verdict
 from pyrunner.job.trace.sender import Delivery, Snapshot
-from pyrunner.store.outbox import Entry, Letter, Outbox, Sender
+from pyrunner.manager.lane import Lane, Parcel
+from pyrunner.store.letter import Letter, Sender
+from pyrunner.store.outbox import Entry, Outbox
 from pyrunner.store.seal import SealError
 
 log = logging.getLogger(__name__)
 
-#: A server that answers other requests again is tried at once, but not more often than every so many seconds.
-HASTE_INTERVAL = 60.0
-
 FindClient = Callable[[Sender], TraceClient | None]
-
-
-@dataclass(kw_only=True, eq=False)
-class _Parcel:
-    """An entry on its way."""
-
-    entry: Entry
-    ending: Ending
-    due: float = field(default_factory=time.monotonic)
-
-    @property
-    def fields(self) -> dict[str, object]:
-        letter = self.entry.letter
-        return {"job": letter.job_id, "runner": letter.sender.short_token, "runner_name": letter.sender.name}
 
 
 class Post:
@@ -69,7 +51,7 @@ class Post:
         self.leaving = stop.child()
         self._supervisor = Supervisor("outbox")
         self._lock = threading.Lock()
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, Lane] = {}
         self._clients: dict[Sender, RunnerClient] = {}
         self._waiting = 0
         self._closed = False
@@ -131,10 +113,10 @@ class Post:
                 return
             lane = self._lanes.get(entry.letter.sender.url)
             if lane is None:
-                lane = self._lanes[entry.letter.sender.url] = _Lane(self._step, self._supervisor)
-        lane.add(_Parcel(entry=entry, ending=ending))
+                lane = self._lanes[entry.letter.sender.url] = Lane(self._step, self._supervisor)
+        lane.add(Parcel(entry=entry, ending=ending))
 
-    def _step(self, parcel: _Parcel) -> Wait | Done | None:
+    def _step(self, parcel: Parcel) -> Wait | Done | None:
         """Try a parcel; None when the process is about to go or the parcel cannot be read."""
         letter = parcel.entry.letter
         snapshot = Snapshot(letter.size, letter.checksum)
@@ -177,6 +159,9 @@ class Post:
             log.info("Resuming final states of jobs from the outbox", extra={"jobs": len(entries)})
         for entry in entries:
             self.add(entry, _fresh(entry.letter))
+        # what is wrong here is said when a job needs it
+        with contextlib.suppress(OSError, SealError):
+            self._outbox.warm_up()
 
     def _own_client(self, sender: Sender) -> RunnerClient:
         """A client for a runner that is not configured any more; the job's token is all that it needs."""
@@ -278,76 +263,3 @@ class KeptEnd:
     def _say(self, action: str, error: Exception) -> None:
         extra = {"action": action, "job": self._entry.letter.job_id, "error": str(error)}
         log.warning("Cannot write an entry of the outbox", extra=extra)
-
-
-class _Lane:
-    """What waits for one server, and the thread that exists while something does."""
-
-    def __init__(self, step: Callable[[_Parcel], Wait | Done | None], supervisor: Supervisor) -> None:
-        self._step = step
-        self._supervisor = supervisor
-        self._wake = threading.Condition()
-        self._heap: list[tuple[float, int, _Parcel]] = []
-        self._numbers = itertools.count()
-        self._running = False
-        self._closed = False
-        self._hastened = -HASTE_INTERVAL
-
-    def add(self, parcel: _Parcel) -> None:
-        """Deliver `parcel` when it is due."""
-        with self._wake:
-            heapq.heappush(self._heap, (parcel.due, next(self._numbers), parcel))
-            start = not self._running and not self._closed
-            self._running = self._running or start
-            self._wake.notify()
-        if start:
-            self._supervisor.start("lane", self._run)
-
-    def hasten(self) -> None:
-        """The server answers: what failed for want of an answer is due now."""
-        now = time.monotonic()
-        if not self._heap or now - self._hastened < HASTE_INTERVAL:
-            return
-        with self._wake:
-            self._hastened = now
-            for _, _, parcel in self._heap:
-                if _is_silence(parcel.ending.status):
-                    parcel.ending.plan.hasten()
-                    parcel.due = now
-            self._heap = [(parcel.due, number, parcel) for _, number, parcel in self._heap]
-            heapq.heapify(self._heap)
-            self._wake.notify()
-
-    def close(self) -> None:
-        """End the thread after the request that is under way."""
-        with self._wake:
-            self._closed = True
-            self._wake.notify()
-
-    def _run(self) -> None:
-        while (parcel := self._next()) is not None:
-            try:
-                result = self._step(parcel)
-            except Exception:
-                log.exception("Delivery from the outbox failed", extra={**parcel.fields, "action": "outbox_crashed"})
-                result = Wait(LONGEST_BACKOFF)
-            if isinstance(result, Wait):
-                parcel.due = time.monotonic() + result.seconds
-                self.add(parcel)
-            elif result is not None:
-                self.hasten()
-
-    def _next(self) -> _Parcel | None:
-        with self._wake:
-            while self._heap and not self._closed:
-                pause = self._heap[0][0] - time.monotonic()
-                if pause <= 0:
-                    return heapq.heappop(self._heap)[2]
-                self._wake.wait(pause)
-            self._running = False
-            return None
-
-
-def _is_silence(status: int) -> bool:
-    """Whether a status speaks of a server that is down or busy rather than of one that refuses this request."""
-    return status == NO_ANSWER or status == 429 or status >= 500

@@ -26,7 +26,8 @@ from pyrunner.manager.post import Post
 from pyrunner.manager.reload import WATCH_INTERVAL, ConfigWatch
 from pyrunner.manager.rotation import Rotation, rotate
 from pyrunner.manager.shutdown import Process, Shutdown, StopAction
-from pyrunner.store.outbox import Outbox, Sender
+from pyrunner.store.letter import Sender
+from pyrunner.store.outbox import Outbox
 
 log = logging.getLogger(__name__)
 

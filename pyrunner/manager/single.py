@@ -20,7 +20,8 @@ from pyrunner.manager.ledger import Ledger
 from pyrunner.manager.poller import Polled, Poller
 from pyrunner.manager.post import Post
 from pyrunner.manager.shutdown import Process, Shutdown, StopAction
-from pyrunner.store.outbox import Outbox, Sender
+from pyrunner.store.letter import Sender
+from pyrunner.store.outbox import Outbox
 
 log = logging.getLogger(__name__)
 

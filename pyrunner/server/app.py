@@ -85,6 +85,8 @@ class EmbeddedServer:
     def start(self) -> str:
         """Listen and serve; returns the URL, which answers as soon as the thread has loaded what it needs.
 
+        After a `stop` it goes on where it was, at the same address.
+
         Raises:
             OSError: the address cannot be listened on.
         """
@@ -161,6 +163,6 @@ class EmbeddedServer:
     def _application(self) -> Application:
         from pyrunner.server.routes.application import application
 
-        self._desk.schedule_expiry()
+        self._desk.open()
         app = application(self._desk, self._settings, self._git_root)
         return self._settings.wrap(app) if self._settings.wrap else app

@@ -127,11 +127,17 @@ class Desk:
                 self.let_go(waiter)
                 waiter.job.set_result(job)
 
+    def open(self) -> None:
+        """Serve (again, after a `close`)."""
+        self.closing = False
+        self.schedule_expiry()
+
     def close(self) -> None:
         """Stop giving jobs and let every held request go."""
         self.closing = True
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
         for waiter in self._waiters:
             if not waiter.job.done():
                 waiter.job.set_result(None)

@@ -27,8 +27,8 @@ from dataclasses import dataclass
 import msgspec
 from isal import isal_zlib
 
-from pyrunner.api.wire import Info
 from pyrunner.base.kill_point import kill_point
+from pyrunner.store.letter import Letter, decode, encode
 from pyrunner.store.seal import Seal, SealError
 
 log = logging.getLogger(__name__)
@@ -37,46 +37,6 @@ KEY_FILE = ".pyrunner_key"
 LETTER, TRACE = "letter", "trace"
 _FORMAT = b"pyrunner outbox 1\n"
 _PIECE = 1024 * 1024
-
-
-class Sender(msgspec.Struct, kw_only=True, frozen=True):
-    """Which runner has a job's end to tell, and how it reaches the server; the runner's token is not kept."""
-
-    url: str
-    #: As logs show it (`pyrunner.api.tokens.short_token`).
-    short_token: str
-    name: str = ""
-    tls_ca_file: str = ""
-    tls_cert_file: str = ""
-    tls_key_file: str = ""
-
-
-class Letter(msgspec.Struct, kw_only=True, frozen=True):
-    """How one job ended, with all that telling it needs (facts/runner-api.md 6.1)."""
-
-    sender: Sender
-    job_id: int
-    job_token: str
-    info: Info
-    debug_trace: bool = False
-    #: ``success`` or ``failed``.
-    state: str
-    failure_reason: str = ""
-    exit_code: int = 0
-    #: Of the whole log, as the server must end up with it.
-    size: int
-    checksum: str
-    #: Bytes of the log that the server had when this was written; where it really is, it says itself.
-    offset: int = 0
-    #: Unix time.
-    decided_at: float
-
-    def __repr__(self) -> str:
-        return f"Letter(job_id={self.job_id}, state={self.state!r})"
-
-
-_encode = msgspec.json.Encoder().encode
-_decoder = msgspec.json.Decoder(Letter)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +111,15 @@ class Outbox:
             fcntl.flock(self._own_lock, fcntl.LOCK_EX)
             self._own = own
 
+    def warm_up(self) -> None:
+        """Make ready for `put`, so that the first job does not have to.
+
+        Raises:
+            OSError, SealError: as `put` would.
+        """
+        self.directory()
+        self._seal.load()
+
     def put(self, letter: Letter, save_trace: Callable[[str], object]) -> Entry:
         """Keep `letter`, and the log that `save_trace` writes to the path that it is given.
 
@@ -180,7 +149,7 @@ class Outbox:
         return Entry(path=entry.path, letter=letter)
 
     def _write(self, path: str, letter: Letter) -> None:
-        sealed = _FORMAT + self._seal.seal(_encode(letter), _FORMAT)
+        sealed = _FORMAT + self._seal.seal(encode(letter), _FORMAT)
         temporary = os.path.join(path, f"{LETTER}.new")
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb", buffering=0) as file:
@@ -224,7 +193,7 @@ class Outbox:
     def _unsealed(self, content: bytes) -> Letter:
         if not content.startswith(_FORMAT):
             raise SealError("not a letter of this version")
-        return _decoder.decode(self._seal.open(content[len(_FORMAT) :], _FORMAT))
+        return decode(self._seal.open(content[len(_FORMAT) :], _FORMAT))
 
     def close(self) -> None:
         """Let go of everything: what is still in it is for the next process."""

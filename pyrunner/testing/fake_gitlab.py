@@ -137,6 +137,15 @@ class FakeGitLab:
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
+    def go_down(self) -> None:
+        """Stop listening and cut all connections; requests are refused until `come_back`. Everything is remembered."""
+        self._faults.release()
+        self.server.stop()
+
+    def come_back(self) -> None:
+        """Serve again, at the same address."""
+        self.server.start()
+
     # --- runners and jobs -------------------------------------------------------------------------------------
 
     def add_runner(
@@ -173,7 +182,9 @@ class FakeGitLab:
         """The job as it is now."""
         record = self.server.job(job_id)
         queued = self.source.job(job_id)
-        updates = [seen for seen in self.requests_to("PUT", rf"/jobs/{job_id}$") if seen.body]
+        # the body of a request that was cut off is not whole
+        puts = self.requests_to("PUT", rf"/jobs/{job_id}$")
+        updates = [seen for seen in puts if seen.body and (seen.fault is None or seen.fault.kind != "cut-request")]
         states = list(self._states.get(job_id, ()))
         state = record.state.value if record else "pending"
         if queued and queued.state in ("pending", "canceled"):

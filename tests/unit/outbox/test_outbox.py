@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyrunner.api.wire import Info
-from pyrunner.store.outbox import Entry, Letter, Outbox, Sender, state_home
+from pyrunner.store.letter import Letter, Sender
+from pyrunner.store.outbox import Entry, Outbox, state_home
 
 TOKEN = "glcbt-64_very-secret"
 

@@ -113,6 +113,27 @@ def test_an_answer_after_the_clients_patience_took_effect(gitlab: FakeGitLab) ->
     gitlab.wait_for(job_id, "reserved")
 
 
+def test_server_that_was_down_goes_on_where_it_was(gitlab: FakeGitLab) -> None:
+    token = gitlab.add_runner("r")
+    job_id = gitlab.submit(job_payload(["true"]))
+    first = Caller(gitlab.url)
+    job = first.take(token)
+    assert first("PUT", f"jobs/{job_id}", {"token": job["token"], "state": "running"})[0] == 200
+    for _ in range(2):
+        gitlab.go_down()
+        later_id = gitlab.submit(job_payload(["true"]))
+        with pytest.raises(OSError, match="refused"):
+            Caller(gitlab.url)("GET", "version")
+        gitlab.come_back()
+    second = Caller(gitlab.url)
+    assert second("PUT", f"jobs/{job_id}", {"token": job["token"], "state": "success"})[0] == 200
+    assert gitlab.job(job_id).states == ["reserved", "running", "success"]
+    assert second.take(token)["id"] != job_id
+    assert second.take(token)["id"] == later_id
+    first.connection.close()
+    second.connection.close()
+
+
 def test_stopping_does_not_wait_for_slow_answers() -> None:
     with FakeGitLab() as gitlab:
         gitlab.inject("GET", "/", faults.slow(60))

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyrunner.api.outcomes import PatchAnswer, PatchState, UpdateAnswer, UpdateState
+from pyrunner.api.outcomes import CLIENT_ERROR, PatchAnswer, PatchState, UpdateAnswer, UpdateState
 from pyrunner.job.trace.plan import (
+    ACCEPTANCE_LIMIT,
     DEFAULT_RETRY_LIMIT,
     LARGEST_PATCH,
     LONGEST_INTERVAL,
@@ -215,6 +216,74 @@ class TestFinal:
                 elif isinstance(action, Update):
                     plan.updated(updated(answer or UpdateState.FAILED))
             assert plan.next() == Done(delivered=False)
+
+
+class TestEndless:
+    """After the slot's tries the outbox goes on with the same plan."""
+
+    def test_goes_on_after_the_last_try_of_the_slot_with_the_next_pause(self) -> None:
+        plan = FinalPlan(Progress(), 0, retry_limit=2)
+        for _ in range(2):
+            waits(plan)
+            plan.updated(updated(UpdateState.FAILED))
+        assert plan.next() == Done(delivered=False)
+        plan.endless()
+        assert waits(plan) == [3.0, 2.0]
+        for _ in range(1000):
+            plan.updated(updated(UpdateState.FAILED))
+            assert waits(plan)[-1] <= 3600
+        assert plan.next() == Update()
+
+    def test_pause_that_was_cut_short_is_still_due(self) -> None:
+        plan = FinalPlan(Progress(), 0)
+        plan.updated(updated(UpdateState.FAILED))
+        plan.endless()
+        assert waits(plan) == [3.0, 1.0]
+
+    @pytest.mark.parametrize("state", [UpdateState.ABORT, UpdateState.NOT_FOUND, UpdateState.SUCCEEDED])
+    def test_ends_when_the_server_has_or_forgot_the_job(self, state: UpdateState) -> None:
+        plan = FinalPlan(Progress(), 0)
+        plan.endless()
+        plan.updated(updated(state))
+        plan.endless()
+        assert plan.next() == Done(delivered=True)
+
+    def test_server_that_answers_again_is_tried_at_once(self) -> None:
+        plan = FinalPlan(Progress(), 0)
+        plan.endless()
+        for _ in range(8):
+            waits(plan)
+            plan.updated(updated(UpdateState.FAILED))
+        plan.hasten()
+        assert plan.next() == Update()
+        plan.updated(updated(UpdateState.FAILED))
+        assert waits(plan) == [3.0, 1.0]
+
+    def test_client_that_cannot_be_made_frees_the_slot_and_is_no_word_of_the_server(self) -> None:
+        plan = FinalPlan(Progress(), 0)
+        plan.updated(updated(UpdateState.ABORT, status=CLIENT_ERROR))
+        assert plan.next() == Done(delivered=False)
+        plan.endless()
+        waits(plan)
+        plan.updated(updated(UpdateState.ABORT, status=CLIENT_ERROR))
+        assert waits(plan)
+        assert plan.next() == Update()
+
+    @pytest.mark.parametrize("endless", [False, True])
+    def test_acceptance_without_end_counts_as_failure_some_day(self, endless: bool) -> None:
+        plan = FinalPlan(Progress(), 0)
+        if endless:
+            plan.endless()
+        pauses = []
+        for _ in range(ACCEPTANCE_LIMIT + 20):
+            plan.updated(updated(UpdateState.ACCEPTED, interval=3))
+            pauses.append(waits(plan))
+        assert pauses[:ACCEPTANCE_LIMIT] == [[3.0]] * ACCEPTANCE_LIMIT
+        assert pauses[ACCEPTANCE_LIMIT] == [3.0, 1.0]
+        assert isinstance(plan.next(), Update if endless else Done)
+        if endless:
+            plan.updated(updated())
+        assert plan.next() == Done(delivered=endless)
 
 
 @dataclass
