@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from pyrunner.api.wire import JobResponse
 from pyrunner.base.cancel import CancelToken
 from pyrunner.base.durations import format_duration
 from pyrunner.base.errors import JobError, JobTimeout
-from pyrunner.executors.protocol import Executor, ExecutorCommand, ExecutorStage, PrepareOptions
+from pyrunner.executors.protocol import Executor, ExecutorStage, PrepareOptions
 from pyrunner.job.cancel import JobCancel
 from pyrunner.job.context import JobContext, JobSetting, PreparedJob, job_context, job_place, prepared_job
 from pyrunner.job.outcome import Outcome, outcome_of
 from pyrunner.job.patience import Patience
 from pyrunner.job.prepare import Preparation, header_lines, log_images, policy_lines
+from pyrunner.job.stage_runner import Section, StageRunner
 from pyrunner.job.stages import (
     Action,
     Finish,
@@ -27,22 +26,16 @@ from pyrunner.job.stages import (
     StageEnd,
     StagePlan,
     Warn,
-    is_predefined,
-    stage_title,
 )
 from pyrunner.job.trace import JobTrace
 from pyrunner.job.validate import check_support
-from pyrunner.job.variables import masked_values, with_status
-from pyrunner.shells.loader import shell
-from pyrunner.shells.protocol import Shell, Stage
-from pyrunner.shells.sharing import stage_sharing
+from pyrunner.job.variables import masked_values
+from pyrunner.shells.protocol import Stage
 
 log = logging.getLogger(__name__)
 
-_BOLD_CYAN, _RESET = "\x1b[36;1m", "\x1b[0;m"
 RESOLVE_SECRETS = "resolve_secrets"
 PREPARE_EXECUTOR = "prepare_executor"
-_UPLOADS = (Stage.UPLOAD_ARTIFACTS_ON_SUCCESS, Stage.UPLOAD_ARTIFACTS_ON_FAILURE)
 
 
 def run_job(
@@ -145,7 +138,7 @@ class _JobRun:
         # the sources of secrets are loaded by the jobs that have some
         from pyrunner.secrets.resolve import resolve_secrets
 
-        with _Section(self._trace, RESOLVE_SECRETS, "Resolving secrets"):
+        with Section(self._trace, RESOLVE_SECRETS, "Resolving secrets"):
             found = resolve_secrets(
                 secrets,
                 self._context.variables,
@@ -176,7 +169,7 @@ class _JobRun:
     def _prepare(self) -> tuple[Executor, PreparedJob]:
         setting = self._context.setting
         name = setting.config.executor
-        with _Section(self._trace, PREPARE_EXECUTOR, f'Preparing the "{name}" executor'):
+        with Section(self._trace, PREPARE_EXECUTOR, f'Preparing the "{name}" executor'):
             options = PrepareOptions(
                 config=setting.config,
                 job=self._context.job,
@@ -208,7 +201,7 @@ class _JobRun:
             exponential_backoff=self._context.flags.get("FF_USE_EXPONENTIAL_BACKOFF_STAGE_RETRY", True),
             after_script_ignore_errors=settings.after_script_ignore_errors,
         )
-        stages = _Stages(executor, prepared, self._trace)
+        stages = StageRunner(executor, prepared, self._trace)
         actions = plan.start()
         while True:
             last = self._carry_out(actions, stages)
@@ -218,7 +211,7 @@ class _JobRun:
             assert isinstance(last, Run)  # noqa: S101 - StagePlan's promise
             actions = plan.handle(self._run_stage(last, stages))
 
-    def _carry_out(self, actions: list[Action], stages: _Stages) -> Action:
+    def _carry_out(self, actions: list[Action], stages: StageRunner) -> Action:
         for action in actions:
             if isinstance(action, Warn):
                 self._trace.runner.warning(action.text)
@@ -228,7 +221,7 @@ class _JobRun:
                 stages.set_status(action.status)
         return actions[-1]
 
-    def _run_stage(self, run: Run, stages: _Stages) -> StageEnd:
+    def _run_stage(self, run: Run, stages: StageRunner) -> StageEnd:
         if run.scope is not Scope.SCRIPT and Scope.SCRIPT in self._tokens:
             self._cancel.end_steps()
         self._current = token = self._token(run.scope)
@@ -263,53 +256,3 @@ class _JobRun:
         name, limit = ("prepare", timeouts.prepare) if scope is Scope.PREPARE else ("get sources", timeouts.get_sources)
         text = f"{name} timeout: exceeded timeout of {format_duration(limit or 0)}"
         return self._cancel.token.child(limit, JobTimeout(text))
-
-
-class _Section:
-    """One section of the trace around a ``with`` block; it also ends when the block raises."""
-
-    __slots__ = ("_name", "_title", "_trace")
-
-    def __init__(self, trace: JobTrace, name: str, title: str) -> None:
-        self._trace, self._name, self._title = trace, name, title
-
-    def __enter__(self) -> None:
-        self._trace.section_start(self._name)
-        self._trace.runner.plain(f"{_BOLD_CYAN}{self._title}{_RESET}")
-
-    def __exit__(self, *exc: object) -> None:
-        self._trace.section_end(self._name)
-
-
-class _Stages:
-    """Runs single stages of a prepared job."""
-
-    def __init__(self, executor: Executor, prepared: PreparedJob, trace: JobTrace) -> None:
-        self._executor = executor
-        self._context = prepared.script
-        self._shell: Shell = shell(prepared.shell_info.shell)
-        self._trace = trace
-
-    def set_status(self, status: str) -> None:
-        """Overwrite ``CI_JOB_STATUS`` from now on."""
-        self._context = replace(self._context, variables=with_status(self._context.variables, status))
-
-    def run(self, stage: str, token: CancelToken) -> None:
-        """Run a stage; one with nothing to do leaves no mark in the log."""
-        if stage in _UPLOADS:
-            ended_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            self._context = replace(self._context, ended_at=ended_at)
-        script = self._shell.script(stage, self._context)
-        if script is None:
-            return
-        with _Section(self._trace, stage, stage_title(stage)):
-            self._executor.run(
-                ExecutorCommand(
-                    script=script,
-                    stage=stage,
-                    predefined=is_predefined(stage),
-                    token=token,
-                    trace=self._trace.script,
-                    sharing=stage_sharing(stage, self._context),
-                )
-            )
