@@ -96,14 +96,20 @@ class World:
 
     # --- jobs
 
-    def runner(self, settings: Mapping[str, Any]) -> None:
-        """Have a runner with these settings and no other."""
-        if self._settings == dict(settings):
-            return
-        self._runner.close()
-        runner = {"token": self.token, **settings}
-        self._runner.enter_context(RunnerService(self.gitlab, self.base, runner, concurrent=1))
-        self._settings = dict(settings)
+    def submit(self, payload: Mapping[str, Any], settings: Mapping[str, Any]) -> int:
+        """Queue a job for a runner with these settings, the only one; gives the job's id.
+
+        The job is there before a new runner asks for the first time: it would wait for a second after an empty answer.
+        """
+        settings = {"token": self.token, **settings}
+        new = settings != self._settings
+        if new:
+            self._runner.close()
+        job_id = self.gitlab.submit(payload)
+        if new:
+            self._runner.enter_context(RunnerService(self.gitlab, self.base, settings, concurrent=1))
+            self._settings = settings
+        return job_id
 
     def payload(self, *script: str, after: Iterable[str] = (), **fields: Any) -> dict[str, Any]:
         """The job's payload; `git` changes ``git_info``, `variables` are plain ones, everything else is a field."""
@@ -125,8 +131,7 @@ class World:
         self, *script: str, state: str = "success", runner: Mapping[str, Any] | None = None, **fields: Any
     ) -> Result:
         """Run a job to its end and check in which state that is."""
-        self.runner(runner or {})
-        job_id = self.gitlab.submit(self.payload(*script, **fields))
+        job_id = self.submit(self.payload(*script, **fields), runner or {})
         job = self.gitlab.wait_for(job_id, ("success", "failed", "canceled"), timeout=60)
         result = Result(job=job, raw=job.trace.decode())
         assert job.state == state, result.text
