@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyrunner.base.cancel import CancelToken
 from pyrunner.base.errors import JobFailure, SystemFailure
@@ -23,19 +23,25 @@ from pyrunner.executors.protocol import ExecutorCommand
 log = logging.getLogger(__name__)
 
 #: Reads the script on stdin, with umask 0000: job containers of any user share the files (facts/executors.md 6.4).
-STAGE_COMMAND = ("gitlab-runner-build",)
-STAGE_COMMAND_WITH_UMASK = ("/bin/bash",)
+STAGE_PROGRAM = "gitlab-runner-build"
+STAGE_PROGRAM_WITH_UMASK = "/bin/bash"
 _READY = b"helper-is-ready"
 #: Opens fresh volumes, tells that the image's entrypoint has done its work, and waits without ever waking up.
-_IDLE = f'[ $# = 0 ] || chmod 0777 "$@"; echo {_READY.decode()}; exec cat >/dev/null'
+_IDLE = f"""\
+command -v "$1" >/dev/null || {{ echo "the helper image has no $1"; exit 127; }}
+shift
+[ $# = 0 ] || chmod 0777 "$@"
+echo {_READY.decode()}
+exec cat >/dev/null
+"""
 #: Seconds for a container to say so.
 _READY_LIMIT = 120.0
 _LONGEST_LOOK = 0.5
 
 
-def idle_command(fresh: list[str]) -> list[str]:
+def idle_command(program: str, fresh: Sequence[str]) -> list[str]:
     """Command of the helper container; `fresh` are the paths whose permissions it opens."""
-    return ["sh", "-c", _IDLE, "sh", *fresh]
+    return ["sh", "-c", _IDLE, "sh", program, *fresh]
 
 
 class ResidentHelper:
@@ -46,14 +52,15 @@ class ResidentHelper:
         engine: Engine,
         containers: Containers,
         spec: Callable[[], ContainerSpec],
-        stage_command: tuple[str, ...] = STAGE_COMMAND,
+        program: str = STAGE_PROGRAM,
         *,
         attempts: int = 1,
     ) -> None:
         self._engine = engine
         self._containers = containers
         self._spec = spec
-        self._command = stage_command
+        # One pipe for both: two would lose the order of the lines.
+        self._command = ["sh", "-c", 'exec "$0" 2>&1', program]
         self._attempts = attempts
         self._container: Container | None = None
         self._hello: Hijacked | None = None
@@ -127,7 +134,10 @@ class ResidentHelper:
     def _not_ready(self, container: Container, said: bytes) -> SystemFailure:
         state = self._engine.container_state(container.id)
         words = said.decode("utf-8", "replace").strip() or state.error or "no output"
-        return SystemFailure(f"the helper container ended at once with exit code {state.exit_code}: {words}")
+        return SystemFailure(
+            f"the helper container ended at once with exit code {state.exit_code}: {words}",
+            reason="runner_configuration_error",
+        )
 
     def _wait_for_code(self, container: Container, execution: str) -> int:
         pause = 0.002

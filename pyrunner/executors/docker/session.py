@@ -8,7 +8,7 @@ from pyrunner.executors.docker.auth.sources import credential_book
 from pyrunner.executors.docker.containers import Containers
 from pyrunner.executors.docker.context import DockerJob
 from pyrunner.executors.docker.engine.engine import Engine
-from pyrunner.executors.docker.helper import STAGE_COMMAND, STAGE_COMMAND_WITH_UMASK, ResidentHelper, idle_command
+from pyrunner.executors.docker.helper import STAGE_PROGRAM, STAGE_PROGRAM_WITH_UMASK, ResidentHelper, idle_command
 from pyrunner.executors.docker.host_config import Role, Surroundings, host_config
 from pyrunner.executors.docker.images.allowed import check_allowed
 from pyrunner.executors.docker.images.helper_image import default_helper_image
@@ -116,23 +116,23 @@ class DockerSession:
     # --- containers -------------------------------------------------------------------------------------------
 
     def _new_helper(self, image: PresentImage) -> ResidentHelper:
-        without_umask = self._job.flag(DISABLE_UMASK)
+        program = STAGE_PROGRAM_WITH_UMASK if self._job.flag(DISABLE_UMASK) else STAGE_PROGRAM
         return ResidentHelper(
             self._engine,
             self._containers,
-            lambda: self._helper_spec(image),
-            STAGE_COMMAND_WITH_UMASK if without_umask else STAGE_COMMAND,
+            lambda: self._helper_spec(image, program),
+            program,
             attempts=self._attempts(),
         )
 
-    def _helper_spec(self, image: PresentImage) -> ContainerSpec:
+    def _helper_spec(self, image: PresentImage, program: str) -> ContainerSpec:
         job = self._job
         return ContainerSpec(
             name=job.names.helper,
             image=image.runnable,
             labels=job.labels.of_container(ObjectType.HELPER),
             host_config=host_config(job.docker, Role.HELPER, self._surroundings(image.name)),
-            command=idle_command(destinations(self._volumes.fresh)),
+            command=idle_command(program, destinations(self._volumes.fresh)),
             environment=job.environment(),
             hostname=job.hostname,
             stdin=True,
@@ -140,7 +140,7 @@ class DockerSession:
         )
 
     def _new_build(self, image: PresentImage, shell_name: str) -> ScriptContainer:
-        command = shell(shell_name).command_line(ShellType.NORMAL).container_command
+        command = _one_stream(shell(shell_name).command_line(ShellType.NORMAL).container_command)
         build = ScriptContainer(
             self._engine,
             self._containers,
@@ -194,3 +194,10 @@ class DockerSession:
     def _attempts(self) -> int:
         text = self._job.variables.get(SECTION_ATTEMPTS)
         return min(10, max(1, int(text))) if text.isdigit() else 1
+
+
+def _one_stream(command: Sequence[str]) -> list[str]:
+    """`command` of a POSIX shell with stderr into stdout: the engine has a pipe for each and loses the lines' order."""
+    if list(command[:2]) == ["sh", "-c"]:
+        return ["sh", "-c", f"exec 2>&1\n{command[2]}", *command[3:]]
+    return list(command)
