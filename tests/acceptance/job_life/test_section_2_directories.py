@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from pyrunner.testing.job_checks import Result, check
+from pathlib import Path
+from typing import Any
+
+from pyrunner.testing.fake_gitlab import FakeGitLab
+from pyrunner.testing.job_checks import Result, check, plain_log
 from pyrunner.testing.job_life import SOURCES, Expect, Row, job, show
+from pyrunner.testing.runner_service import RunnerService
 
 SHELL = frozenset(("shell",))
 REFUSED = {"state": "failed", "reason": "runner_configuration_error"}
@@ -133,3 +138,30 @@ ROWS = [
 
 def test_row(row: Row, result: Result) -> None:
     check(row, result)
+
+
+def test_2_numbers_are_the_smallest_free_ones(tmp_path: Path) -> None:
+    script = ['printf "numbers %s %s\\n" "$CI_CONCURRENT_ID" "$CI_CONCURRENT_PROJECT_ID"']
+    waiting = [*script, f"while [ ! -e {tmp_path}/gate-$CI_JOB_ID ]; do echo .; sleep 0.05; done"]
+
+    def of_project(number: int, *commands: str) -> dict[str, Any]:
+        payload = job(*commands)
+        return {**payload, "job_info": {**payload["job_info"], "project_id": number}}
+
+    def numbers(job_id: int) -> str:
+        gitlab.wait_for_trace(job_id, b"numbers ")
+        return plain_log(gitlab.job(job_id).trace).partition("\nnumbers ")[2].partition("\n")[0]
+
+    with FakeGitLab(update_interval=1, long_poll=1) as gitlab, RunnerService(gitlab, tmp_path, concurrent=5):
+        ids = []
+        for project in (1, 2, 1):
+            ids.append(gitlab.submit(of_project(project, *waiting)))
+            gitlab.wait_for(ids[-1], "running")
+        assert [numbers(job_id) for job_id in ids] == ["0 0", "1 0", "2 1"]
+        (tmp_path / f"gate-{ids[0]}").touch()
+        gitlab.wait_for(ids[0], "success")
+        # what the first one had is free again
+        assert numbers(gitlab.submit(of_project(2, *script))) == "0 1"
+        for job_id in ids[1:]:
+            (tmp_path / f"gate-{job_id}").touch()
+            gitlab.wait_for(job_id, "success")
