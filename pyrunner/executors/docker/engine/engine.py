@@ -12,7 +12,7 @@ from urllib.parse import quote
 from pyrunner.executors.docker.engine.address import EngineAddress
 from pyrunner.executors.docker.engine.errors import ConflictError, EngineError, NotFoundError
 from pyrunner.executors.docker.engine.hijack import Hijacked
-from pyrunner.executors.docker.engine.records import ContainerState, EngineFacts, ImageFacts, Labels, Listed
+from pyrunner.executors.docker.engine.records import ContainerState, EngineFacts, ImageFacts, Labels, Listed, moment
 from pyrunner.executors.docker.engine.transport import NEWEST_API, Transport
 
 _STREAMS = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
@@ -192,7 +192,12 @@ class Engine:
         """All that carry `labels`."""
         told = self._http.call("get", "/volumes", params={"filters": _label_filter(labels)})
         return [
-            Listed(id=item["Name"], name=item["Name"], labels=item.get("Labels") or {})
+            Listed(
+                id=item["Name"],
+                name=item["Name"],
+                labels=item.get("Labels") or {},
+                created=moment(item.get("CreatedAt")),
+            )
             for item in told.get("Volumes") or ()
         ]
 
@@ -226,7 +231,15 @@ class Engine:
     def networks(self, labels: Labels) -> list[Listed]:
         """All that carry `labels`."""
         told = self._http.call("get", "/networks", params={"filters": _label_filter(labels)})
-        return [Listed(id=item["Id"], name=item["Name"], labels=item.get("Labels") or {}) for item in told]
+        return [
+            Listed(
+                id=item["Id"],
+                name=item["Name"],
+                labels=item.get("Labels") or {},
+                created=moment(item.get("Created")),
+            )
+            for item in told
+        ]
 
 
 def connect(address: EngineAddress) -> Engine:
