@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pyrunner.api.variables import Variables
-from pyrunner.api.wire import ConfigInfo, Features, JobResponse
+from pyrunner.api.wire import ConfigInfo, Features, JobResponse, JobVariable
 from pyrunner.base.cancel import CancelToken
 from pyrunner.config.model import RunnerConfig
 from pyrunner.shells.protocol import Sharing, ShellType
@@ -75,6 +75,8 @@ class Environment:
     shared_environment: bool = False
     #: For ``Running on … via …``; empty = not told.
     via_host: str = ""
+    #: Variables of the executor for all scripts of the job, behind the job's own.
+    variables: tuple[JobVariable, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +216,18 @@ class ExecutorProvider(Protocol):
 
     def shutdown(self, token: CancelToken) -> None:
         """The process ends: stop background work until `token` is cancelled."""
+        ...
+
+
+@runtime_checkable
+class RecoveringProvider(Protocol):
+    """A provider whose executors leave things behind when their process is killed."""
+
+    def recover(self, configs: Sequence[RunnerConfig], system_id: str, home: str) -> None:
+        """A manager with these runners begins: find what an earlier one has left, and remove it in the background.
+
+        `home` is the directory for what outlives the process; empty = none.
+        """
         ...
 
 

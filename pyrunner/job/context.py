@@ -156,7 +156,7 @@ def job_place(context: JobContext, environment: Environment) -> JobPlace:
         project_dir=directories.project_dir,
         temp_dir=directories.temp_dir,
         git_strategy=context.settings.git_strategy,
-        variables=job_variables(context.sources, _paths(directories)),
+        variables=job_variables(context.sources, _paths(directories)).plus(environment.variables),
     )
 
 

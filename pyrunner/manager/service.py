@@ -23,6 +23,7 @@ from pyrunner.manager.health import Health
 from pyrunner.manager.ledger import Ledger
 from pyrunner.manager.poller import Poller
 from pyrunner.manager.post import Post
+from pyrunner.manager.recovery import recover
 from pyrunner.manager.reload import WATCH_INTERVAL, ConfigWatch
 from pyrunner.manager.rotation import Rotation, rotate
 from pyrunner.manager.shutdown import Process, Shutdown, StopAction
@@ -42,6 +43,8 @@ class ServiceOptions:
     find_provider: FindProvider = executor_provider
     #: Where the ends of jobs wait for their server, across processes; None: they end with this one.
     outbox: Outbox | None = None
+    #: Directory for what outlives the process; empty = none.
+    home: str = ""
     #: ``run --listen-address``
     listen_address: str = ""
     watch_interval: float = WATCH_INTERVAL
@@ -107,6 +110,7 @@ class Service:
             self._post.start()
         self._tell_endpoints()
         self._tell("Initializing executor providers")
+        recover(self._entries.values(), self._options.jobs.system_id, self._options.home)
         try:
             while self._shutdown.state is Process.RUNNING:
                 self._wake.wait(self._turn())

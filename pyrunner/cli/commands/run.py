@@ -63,7 +63,11 @@ def _serve(call: Invocation) -> int:
     service = Service(
         lambda: load_config(path),
         ServiceOptions(
-            jobs=options, configured=_configured(call), listen_address=call.text("listen-address"), outbox=outbox
+            jobs=options,
+            configured=_configured(call),
+            listen_address=call.text("listen-address"),
+            outbox=outbox,
+            home=os.path.dirname(path),
         ),
     )
     with Signals(_handler(service), also=(signal.SIGHUP, signal.SIGUSR1)):

@@ -31,6 +31,8 @@ class Containers:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._present: dict[str, Container] = {}
+        #: False: the engine may have made a container without being able to say so.
+        self.all_known = True
 
     def create(self, spec: ContainerSpec) -> Container:
         """Create one; a container that has its name is removed first (facts/executors.md 6.1).
@@ -65,6 +67,8 @@ class Containers:
         try:
             identity = self._engine.create_container(spec.name, payload, spec.platform)
         except EngineError as error:
+            if not error.status:
+                self.all_known = False
             if error.status == 400:
                 raise EngineError(str(error), status=400, reason="runner_configuration_error") from error
             raise

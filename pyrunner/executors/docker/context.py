@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyrunner.api.variables import Variables
-from pyrunner.api.wire import JobResponse
+from pyrunner.api.wire import JobResponse, JobVariable
 from pyrunner.base.cancel import CancelToken
 from pyrunner.config.docker import DockerConfig
 from pyrunner.config.model import RunnerConfig
 from pyrunner.executors.docker.labels import JobFacts, Labels
 from pyrunner.executors.docker.names import Names
+from pyrunner.executors.docker.owner import this_process
 from pyrunner.executors.protocol import JobPlace, PrepareOptions, TraceWriter
 
+NETWORK_PER_BUILD = "FF_NETWORK_PER_BUILD"
 _DEFAULT_TIMEOUT = 7200.0
 
 
@@ -35,14 +38,24 @@ class DockerJob:
     trace: TraceWriter
     #: Of the preparation.
     token: CancelToken
+    #: ``run --user``: whose home has the credentials; empty = the runner's own user.
+    os_user: str = ""
 
     def flag(self, name: str) -> bool:
         """A feature flag: all of them are among the variables."""
         return self.variables.flag(name)
 
+    @property
+    def own_variables(self) -> tuple[JobVariable, ...]:
+        """Variables that this executor adds to those of the job."""
+        if not self.flag(NETWORK_PER_BUILD) or self.docker.network_mode:
+            return ()
+        return (JobVariable(key="CI_BUILD_NETWORK_NAME", value=self.names.network, public=True),)
+
     def environment(self) -> list[str]:
         """``KEY=value`` of all variables, file variables as their paths: for build and helper (6.4)."""
-        return [f"{item.key}={self.variables.value(item.key)}" for item in self.variables.last()]
+        variables = self.variables.plus(self.own_variables)
+        return [f"{item.key}={variables.value(item.key)}" for item in variables.last()]
 
     @property
     def hostname(self) -> str:
@@ -66,6 +79,7 @@ def docker_job(options: PrepareOptions, docker: DockerConfig, place: JobPlace, b
             token=config.token,
             short_token=facts.short_token,
             system_id=facts.system_id,
+            rand=facts.run,
             project_id=facts.project_id,
             concurrent_project_id=facts.concurrent_project_id,
             job_id=facts.job_id,
@@ -73,6 +87,7 @@ def docker_job(options: PrepareOptions, docker: DockerConfig, place: JobPlace, b
         labels=Labels(facts, _expanded(docker.container_labels, place.variables)),
         trace=options.trace,
         token=options.token,
+        os_user=options.user,
     )
 
 
@@ -92,6 +107,8 @@ def _facts(options: PrepareOptions, place: JobPlace) -> JobFacts:
         pipeline_id=str(job.job_info.pipeline_id or "") or place.variables.get("CI_PIPELINE_ID"),
         short_token=options.config.short_token,
         system_id=options.system_id,
+        owner=str(this_process()),
+        run=secrets.token_hex(8),
     )
 
 

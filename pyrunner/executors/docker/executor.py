@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyrunner.base.errors import SystemFailure
 from pyrunner.config.docker import DockerConfig
 from pyrunner.executors.abstract import AbstractExecutor, ExecutorOptions
-from pyrunner.executors.docker.context import docker_job
+from pyrunner.executors.docker.cleaning import AFTER_FAILURE, CLEANER
+from pyrunner.executors.docker.context import DockerJob, docker_job
 from pyrunner.executors.docker.engine.address import engine_address
 from pyrunner.executors.docker.engine.engine import Engine, connect
+from pyrunner.executors.docker.owner import RUNS
 from pyrunner.executors.docker.session import DockerSession
 from pyrunner.executors.docker.volumes.plan import builds_dir_is_on_host
 from pyrunner.executors.protocol import Environment, ExecutorCommand, ExecutorStage, JobPlace, PrepareOptions
@@ -28,6 +32,7 @@ class DockerExecutor(AbstractExecutor):
     def __init__(self) -> None:
         super().__init__(DEFAULTS)
         self._engine: Engine | None = None
+        self._job: DockerJob | None = None
         self._session: DockerSession | None = None
 
     def prepare(self, options: PrepareOptions) -> Environment:
@@ -44,11 +49,12 @@ class DockerExecutor(AbstractExecutor):
         options.trace.plain(f"Using {self.defaults.title} executor with image {image} ...")
         environment = self._environment(plain, options, docker)
         place = options.locate(environment) if options.locate else _no_place(options, environment)
-        job = docker_job(options, docker, place, environment.builds_dir)
+        self._job = job = docker_job(options, docker, place, environment.builds_dir)
+        RUNS.begin(job.names.rand)
         self._engine = connect(engine_address(docker))
         self._session = DockerSession(self._engine, job)
         self._session.prepare(image, self.shell_name)
-        return environment
+        return replace(environment, variables=job.own_variables)
 
     def run(self, command: ExecutorCommand) -> None:
         """Run a stage in helper or build container."""
@@ -61,11 +67,15 @@ class DockerExecutor(AbstractExecutor):
         """Remove containers, temporary volumes and the network; errors are logged."""
         super().cleanup()
         session, self._session = self._session, None
-        if session is not None:
-            session.cleanup()
+        clean = session is None or session.cleanup()
+        job, self._job = self._job, None
+        if job is not None:
+            RUNS.end(job.names.rand)
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()
+            if job is not None and not clean:
+                CLEANER.request(engine.address, job.names.system_id, AFTER_FAILURE)
 
     def _environment(self, plain: Environment, options: PrepareOptions, docker: DockerConfig) -> Environment:
         builds_dir = options.variables.expand(plain.builds_dir)

@@ -14,6 +14,11 @@ SYSTEM_ID = f"{PREFIX}runner.system_id"
 JOB_ID = f"{PREFIX}job.id"
 TYPE = f"{PREFIX}type"
 REUSABLE = f"{PREFIX}reusable"
+JOB_TIMEOUT = f"{PREFIX}job.timeout"
+DESTINATION = f"{PREFIX}destination"
+#: Ours alone: the process that made the object, and its try at the job (`owner`).
+OWNER = "pyrunner.owner"
+RUN = "pyrunner.run"
 
 
 class ObjectType(StrEnum):
@@ -43,6 +48,9 @@ class JobFacts:
     pipeline_id: str
     short_token: str
     system_id: str
+    #: `owner.Owner` as text, and a name for this try at the job.
+    owner: str = ""
+    run: str = ""
 
 
 class Labels:
@@ -71,10 +79,16 @@ class Labels:
             "managed": "true",
             **(own or {}),
         }
-        return {f"{PREFIX}{key}": value for key, value in values.items()}
+        ours = {OWNER: facts.owner, RUN: facts.run} if facts.owner else {}
+        return {**ours, **{f"{PREFIX}{key}": value for key, value in values.items()}}
 
     def of_container(self, kind: ObjectType, own: Mapping[str, str] | None = None) -> dict[str, str]:
         """For containers: with ``type`` and the labels of the config."""
         extra = self._extra if kind in (ObjectType.BUILD, ObjectType.HELPER, ObjectType.SERVICE) else {}
         prefixed = extra if kind is ObjectType.SERVICE else {}
-        return {**extra, **self.of_object({**prefixed, "type": kind.value, **(own or {})})}
+        return {**_foreign(extra), **self.of_object({**prefixed, "type": kind.value, **(own or {})})}
+
+
+def _foreign(extra: Mapping[str, str]) -> dict[str, str]:
+    """Without those by which we find what is ours."""
+    return {key: value for key, value in extra.items() if key not in (OWNER, RUN)}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyrunner.executors.docker.context import DockerJob
+from pyrunner.executors.docker.context import NETWORK_PER_BUILD, DockerJob
 from pyrunner.executors.docker.engine.engine import Engine
+from pyrunner.executors.docker.ledger import remove_network
 
-NETWORK_PER_BUILD = "FF_NETWORK_PER_BUILD"
 _MTU = "com.docker.network.driver.mtu"
 
 
@@ -50,8 +50,5 @@ class Network:
         """Remove the job's own network with whatever is still on it."""
         if not self._created:
             return
-        for container in self._engine.network_containers(self._created):
-            self._engine.disconnect(self._created, container)
-            self._engine.remove_container(container)
-        self._engine.remove_network(self._created)
+        remove_network(self._engine, self._created)
         self._created = ""

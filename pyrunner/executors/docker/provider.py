@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyrunner.api.wire import ConfigInfo, Features
+from pyrunner.base.cancel import CancelToken
 from pyrunner.config.model import RunnerConfig
 from pyrunner.executors.protocol import Executor
 from pyrunner.executors.provider import DefaultExecutorProvider
@@ -28,6 +31,27 @@ def _update_info(config: RunnerConfig, info: ConfigInfo) -> None:
         info.gpus = config.docker.gpus.strip()
 
 
-provider = DefaultExecutorProvider(
+class DockerProvider(DefaultExecutorProvider):
+    """Also cleans up behind managers that were killed, and behind engines that did not answer."""
+
+    def recover(self, configs: Sequence[RunnerConfig], system_id: str, home: str) -> None:
+        """Look at the engines of these runners, now and a few times soon; see `RecoveringProvider`."""
+        from pyrunner.config.docker import DockerConfig
+        from pyrunner.executors.docker.cleaning import AFTER_START, CLEANER
+        from pyrunner.executors.docker.engine.address import engine_address
+
+        for address in {engine_address(config.docker or DockerConfig()) for config in configs}:
+            CLEANER.request(address, system_id, AFTER_START)
+
+    def shutdown(self, token: CancelToken) -> None:
+        """End what works in the background."""
+        import sys
+
+        # Without it nobody has asked for anything.
+        if (cleaning := sys.modules.get("pyrunner.executors.docker.cleaning")) is not None:
+            cleaning.CLEANER.close(token.remaining())
+
+
+provider = DockerProvider(
     creator=_create, default_shell_name="bash", features_updater=_update_features, config_updater=_update_info
 )

@@ -73,18 +73,18 @@ class DockerSession:
         assert runner is not None  # noqa: S101 - prepared before
         runner.run(command)
 
-    def cleanup(self) -> None:
-        """Remove everything but caches; errors are logged."""
+    def cleanup(self) -> bool:
+        """Remove everything but caches; errors are logged. Whether there were none, now or before."""
         if self._helper is not None:
             self._helper.close()
         present = self._containers.present
-        remove_containers(
+        clean = self._containers.all_known & remove_containers(
             self._engine, [container.id for container in present], volumes=not self._job.docker.volume_keep
         )
         for container in present:
             self._containers.forget(container)
-        remove_quietly("the job's volumes", self._volumes.remove_temporary)
-        remove_quietly("the job's network", self._network.remove)
+        clean &= remove_quietly("the job's volumes", self._volumes.remove_temporary)
+        return clean & remove_quietly("the job's network", self._network.remove)
 
     # --- images -----------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 Labels = Mapping[str, str]
 
@@ -58,3 +59,11 @@ class Listed:
     #: Seconds since 1970; 0 when the listing does not tell.
     created: float = 0.0
     running: bool = False
+
+
+def moment(text: str | None) -> float:
+    """Seconds since 1970 of a time as engines write it (``2026-11-21T12:00:00.123456789Z``); 0 for anything else."""
+    try:
+        return datetime.fromisoformat(text or "").timestamp()
+    except ValueError:
+        return 0.0
