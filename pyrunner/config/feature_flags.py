@@ -31,7 +31,7 @@ FEATURE_FLAGS: dict[str, FeatureFlag] = {
         FeatureFlag("FF_ENABLE_BASH_EXIT_CODE_CHECK", "explicit exit-code check after each script command", built=True),
         FeatureFlag("FF_USE_WINDOWS_LEGACY_PROCESS_STRATEGY", "old Windows process set-up"),
         FeatureFlag("FF_USE_LEGACY_BASH_EVAL", ": | eval … form of the bash wrapper", built=True),
-        FeatureFlag("FF_USE_POWERSHELL_PATH_RESOLVER", "PowerShell resolves paths at run time"),
+        FeatureFlag("FF_USE_POWERSHELL_PATH_RESOLVER", "PowerShell resolves paths at run time", built=True),
         FeatureFlag(
             "FF_USE_DYNAMIC_TRACE_FORCE_SEND_INTERVAL",
             "longest pause between log updates grows with the update interval",
@@ -42,7 +42,7 @@ FEATURE_FLAGS: dict[str, FeatureFlag] = {
         FeatureFlag("FF_KUBERNETES_HONOR_ENTRYPOINT", "keep the image entrypoint"),
         FeatureFlag("FF_POSIXLY_CORRECT_ESCAPES", "POSIX quoting instead of $'…'", built=True),
         FeatureFlag("FF_RESOLVE_FULL_TLS_CHAIN", "resolve the chain up to the root for CI_SERVER_TLS_CA_FILE"),
-        FeatureFlag("FF_DISABLE_POWERSHELL_STDIN", "pass PowerShell scripts by file (shell/custom)"),
+        FeatureFlag("FF_DISABLE_POWERSHELL_STDIN", "pass PowerShell scripts by file (shell/custom)", built=True),
         FeatureFlag("FF_USE_POD_ACTIVE_DEADLINE_SECONDS", "pod deadline = job timeout", default=True),
         FeatureFlag("FF_USE_ADVANCED_POD_SPEC_CONFIGURATION", "allow pod_spec patches"),
         FeatureFlag("FF_SECRET_RESOLVING_FAILS_IF_MISSING", "missing secret fails the job", default=True, built=True),

@@ -223,8 +223,8 @@ class PosixShell:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def command_line(self, kind: ShellType, user: str = "") -> ShellCommandLine:
-        """``bash [-l]``, through ``su`` for another user (facts/executors.md section 2)."""
+    def command_line(self, kind: ShellType, user: str = "", *, by_file: bool = False) -> ShellCommandLine:
+        """``bash [-l]``, through ``su`` for another user (facts/executors.md section 2); always reads its input."""
         login = kind is ShellType.LOGIN
         arguments = [self.name, "-l"] if login else [self.name]
         if user:

@@ -35,6 +35,11 @@ _FLAGS = (
     *("-NoProfile", "-NoLogo", "-InputFormat", "text", "-OutputFormat", "text"),
     *("-NonInteractive", "-ExecutionPolicy", "Bypass"),
 )
+_FILE_FLAGS = ("-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-File")
+_BYTE_ORDER_MARK = "\ufeff"
+SCRIPT_EXTENSION = "ps1"
+#: Scripts are handed over as files: exit codes other than 0 and 1 get through.
+BY_FILE_FLAG = "FF_DISABLE_POWERSHELL_STDIN"
 _UTF8 = "$OutputEncoding = [console]::InputEncoding = [console]::OutputEncoding = New-Object System.Text.UTF8Encoding"
 
 
@@ -232,18 +237,22 @@ class PowerShellWriter(Messages):
 
 
 class PowerShell:
-    """`Shell` for ``pwsh`` and ``powershell``; scripts come on stdin."""
+    """`Shell` for ``pwsh`` and ``powershell``; scripts come on stdin, or by file with `BY_FILE_FLAG`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def command_line(self, kind: ShellType, user: str = "") -> ShellCommandLine:
+    def command_line(self, kind: ShellType, user: str = "", *, by_file: bool = False) -> ShellCommandLine:
         """Login and normal shells are the same here."""
-        arguments = [self.name, *_FLAGS, *self._source()]
-        container = arguments
+        # the file of a script is its owner's only: another user gets it on stdin
+        by_file = by_file and not user
+        through_stdin = [self.name, *_FLAGS, *self._source()]
+        arguments = [self.name, *_FILE_FLAGS] if by_file else through_stdin
         if user:
             arguments = ["su", "-s", f"/usr/bin/{self.name}", user, "-c", " ".join(arguments)]
-        return ShellCommandLine(arguments=arguments, container_command=container, extension="ps1")
+        return ShellCommandLine(
+            arguments=arguments, container_command=through_stdin, pass_file=by_file, extension=SCRIPT_EXTENSION
+        )
 
     def _source(self) -> list[str]:
         """pwsh first has to be told that its input is UTF-8."""
@@ -257,4 +266,10 @@ class PowerShell:
         writer = PowerShellWriter()
         if not write_stage(writer, stage, context):
             return None
-        return writer.finish(self.name, debug_trace=context.debug_trace)
+        script = writer.finish(self.name, debug_trace=context.debug_trace)
+        return _BYTE_ORDER_MARK + script if self._needs_mark(context) else script
+
+    def _needs_mark(self, context: ScriptContext) -> bool:
+        """Windows PowerShell takes a file without the mark for text in the system's code page."""
+        by_file = context.executor == "custom" or context.flags.get(BY_FILE_FLAG, False)
+        return self.name == "powershell" and by_file

@@ -108,8 +108,11 @@ class Shell(Protocol):
 
     name: str
 
-    def command_line(self, kind: ShellType, user: str = "") -> ShellCommandLine:
-        """How to start it (facts/executors.md section 2; facts/job-lifecycle.md section 6)."""
+    def command_line(self, kind: ShellType, user: str = "", *, by_file: bool = False) -> ShellCommandLine:
+        """How to start it (facts/executors.md section 2; facts/job-lifecycle.md section 6).
+
+        `by_file` asks for scripts as files; shells that are as good with their input may go on to read that.
+        """
         ...
 
     def script(self, stage: str, context: ScriptContext) -> str | None:

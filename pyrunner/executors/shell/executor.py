@@ -63,7 +63,11 @@ class ShellExecutor(AbstractExecutor):
         options.trace.plain(f"Using {self.defaults.title} ({self.shell_name}) executor...")
         if options.user:
             check_user(options.user)
-        self._command_line = shell(self.shell_name).command_line(self.defaults.shell_type, options.user)
+        self._command_line = shell(self.shell_name).command_line(
+            self.defaults.shell_type,
+            options.user,
+            by_file=options.variables.get("FF_DISABLE_POWERSHELL_STDIN") == "true",
+        )
         check_program(self._command_line.arguments[0])
         if options.state_dir:
             from pyrunner.executors.shell.durable import DurableStages

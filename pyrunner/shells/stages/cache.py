@@ -11,7 +11,7 @@ from pyrunner.shells.protocol import ScriptContext
 from pyrunner.shells.stages.cache_key import CacheKey, archive_path, fallback_keys, main_key
 from pyrunner.shells.stages.environment import exports, integer
 from pyrunner.shells.stages.runner_command import file_arguments, guarded, outcome_applies
-from pyrunner.shells.writer import Located, ScriptWriter
+from pyrunner.shells.writer import Argument, Located, ScriptWriter
 
 
 def restore_cache(writer: ScriptWriter, context: ScriptContext) -> bool:
@@ -136,8 +136,8 @@ def _archive(writer: ScriptWriter, context: ScriptContext, entry: Cache) -> None
         writer.end()
 
 
-def _archiver(context: ScriptContext, key: CacheKey) -> list[str]:
-    arguments = [context.runner_command, "cache-archiver", "--file", archive_path(context, key.name)]
+def _archiver(context: ScriptContext, key: CacheKey) -> list[Argument]:
+    arguments: list[Argument] = [context.runner_command, "cache-archiver", "--file", archive_path(context, key.name)]
     if key.alternate:
         arguments += ["--alternate-file", archive_path(context, key.alternate)]
     arguments += ["--timeout", _timeout(context)]

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 from pyrunner.shells.protocol import ScriptContext
+from pyrunner.shells.writer import Located
 
 _ESCAPES = (("%2f", "/"), ("%2F", "/"), ("%2e", "."), ("%2E", "."), ("\\", "/"))
 _PROTECTED = "-protected"
@@ -74,9 +75,14 @@ def fallback_keys(context: ScriptContext, keys: list[str]) -> tuple[list[CacheKe
     return [key for key in found if key.name], warnings
 
 
-def archive_path(context: ScriptContext, name: str) -> str:
-    """``cache.zip`` of a key, relative to the project directory when both are given alike."""
+def archive_path(context: ScriptContext, name: str) -> str | Located:
+    """``cache.zip`` of a key, relative to the project directory when both are given alike.
+
+    A shell that resolves paths itself gets it as it is.
+    """
     path = posixpath.join(context.project_cache_dir, name, "cache.zip")
+    if context.flags.get("FF_USE_POWERSHELL_PATH_RESOLVER", False):
+        return Located(path)
     if path.startswith("/") != context.project_dir.startswith("/"):
         return path
     return posixpath.relpath(path, context.project_dir)

@@ -207,6 +207,16 @@ def test_3_1_the_request(world: World) -> None:
     assert result.job.token.encode() not in seen.body
 
 
+def test_3_1_limits_of_the_config(world: World) -> None:
+    debug = {"CI_DEBUG_TRACE": "true"}
+    result = run(world, *FILL, artifacts=artifact(), variables=debug)
+    assert "--timeout 1h0m0s --response-header-timeout 10m0s" in result.text
+    runner = {"artifact": {"upload_timeout": "90s", "response_header_timeout": "5s"}}
+    result = run(world, *FILL, artifacts=artifact(), variables=debug, runner=runner)
+    assert "--timeout 1m30s --response-header-timeout 5s" in result.text
+    assert result.job.token not in result.raw
+
+
 def test_3_1_no_token_is_on_a_command_line(world: World) -> None:
     log = world.base / "commands"
     script = f"(for i in $(seq 400); do cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' >> {log}; done) &"

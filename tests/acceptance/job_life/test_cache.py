@@ -377,3 +377,23 @@ def test_3_1_restoring_is_tried_as_often_as_asked(world: World) -> None:
 def test_1_2_jobs_of_all_slots_share_the_cache(world: World) -> None:
     run(world, *FILL, cache=cache())
     assert archives(world)["k"] == world.base / "cache/group/proj/k/cache.zip"
+
+
+@pytest.mark.parametrize(
+    ("runner", "variables", "says"),
+    [
+        ({}, {}, ["--timeout 10"]),
+        ({}, {"CACHE_REQUEST_TIMEOUT": "3"}, ["--timeout 3"]),
+        ({}, {"CACHE_REQUEST_TIMEOUT": "soon"}, ["--timeout 10"]),
+        ({"cache": {"MaxUploadedArchiveSize": 77}}, {}, ["--max-uploaded-archive-size 77"]),
+    ],
+)
+def test_1_4_what_the_archiver_is_told(
+    world: World, runner: dict[str, Any], variables: dict[str, str], says: list[str]
+) -> None:
+    variables = {**variables, "CI_DEBUG_TRACE": "true"}
+    result = run(world, *FILL, cache=cache(), runner=runner, variables=variables)
+    command = next(line for line in result.text.splitlines() if " cache-archiver --file " in line)
+    for text in says:
+        assert text in command
+    assert ("--max-uploaded-archive-size" in command) == bool(runner)

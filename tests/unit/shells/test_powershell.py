@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,29 @@ def test_words_that_are_known_at_run_time_only() -> None:
     script = writer.finish("pwsh")
     assert '& "git" "include.path=$($env:X)" "$($glr_root)/builds/x" "C:\\a"\n' in script
     assert '$glr_root = (Get-Location).Path.Replace("\\", "/")' in script
+
+
+@pytest.mark.parametrize("name", ["pwsh", "powershell"])
+def test_scripts_go_by_file_when_stdin_is_off(name: str) -> None:
+    line = shell(name).command_line(ShellType.NORMAL, by_file=True)
+    assert list(line.arguments) == [name, "-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-File"]
+    assert (line.pass_file, line.extension) == (True, "ps1")
+    assert not shell(name).command_line(ShellType.NORMAL, "someone", by_file=True).pass_file
+    script = shell(name).script("step_script", replace(everything(), flags={"FF_DISABLE_POWERSHELL_STDIN": True}))
+    assert script is not None
+    assert script.startswith("\ufeff") == (name == "powershell")
+    of_custom = shell(name).script("step_script", replace(everything(), executor="custom"))
+    assert of_custom is not None
+    assert of_custom.startswith("\ufeff") == (name == "powershell")
+
+
+def test_paths_of_caches_are_left_to_a_shell_that_resolves_them() -> None:
+    context = replace(everything(), flags={"FF_USE_POWERSHELL_PATH_RESOLVER": True})
+    assert '"--file" "/srv/cache/group/proj/k/cache.zip"' in (shell("pwsh").script("restore_cache", context) or "")
+    relative = replace(context, cache_dir="cache", project_cache_dir="cache/group/proj")
+    assert '"--file" "$($glr_root)/cache/group/proj/k/cache.zip"' in (
+        shell("pwsh").script("archive_cache", relative) or ""
+    )
 
 
 def test_command_lines() -> None:
