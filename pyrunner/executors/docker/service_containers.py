@@ -9,6 +9,7 @@ from pyrunner.executors.docker.containers import Container, Containers
 from pyrunner.executors.docker.context import DockerJob
 from pyrunner.executors.docker.engine.engine import Engine
 from pyrunner.executors.docker.host_config import Role, Surroundings, host_config
+from pyrunner.executors.docker.images.options import docker_option
 from pyrunner.executors.docker.images.store import PresentImage
 from pyrunner.executors.docker.labels import ObjectType
 from pyrunner.executors.docker.networks import Network
@@ -77,7 +78,6 @@ class ServiceContainers:
             use_init=job.flag("FF_USE_INIT_WITH_DOCKER_EXECUTOR"),
         )
         labels = {"service": service.name, "service.version": service.version}
-        options = service.definition.executor_opts.get("docker") or {}
         return ContainerSpec(
             name=job.names.service(service.name, service.index),
             image=image.runnable,
@@ -86,9 +86,9 @@ class ServiceContainers:
             command=service.definition.command or None,
             entrypoint=service.definition.entrypoint or None,
             environment=self._environment(service),
-            user=str(options.get("user") or ""),
+            user=docker_option(service.definition, "user", job.variables),
             aliases=self._network.aliases(service.aliases),
-            platform=str(options.get("platform") or ""),
+            platform=docker_option(service.definition, "platform", job.variables),
         )
 
     def _environment(self, service: Service) -> list[str]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyrunner.executors.docker.auth.sources import credential_book
 from pyrunner.executors.docker.containers import Containers
 from pyrunner.executors.docker.context import DockerJob
 from pyrunner.executors.docker.engine.engine import Engine
 from pyrunner.executors.docker.helper import STAGE_PROGRAM, STAGE_PROGRAM_WITH_UMASK, ResidentHelper, idle_command
 from pyrunner.executors.docker.host_config import Role, Surroundings, host_config
-from pyrunner.executors.docker.images.allowed import check_allowed
-from pyrunner.executors.docker.images.helper_image import default_helper_image
-from pyrunner.executors.docker.images.policies import PullPolicy, effective_policies
-from pyrunner.executors.docker.images.store import ImageStore, PresentImage
+from pyrunner.executors.docker.images.job_images import JobImages
+from pyrunner.executors.docker.images.store import PresentImage
 from pyrunner.executors.docker.labels import ObjectType
 from pyrunner.executors.docker.ledger import remove_containers, remove_quietly
 from pyrunner.executors.docker.networks import Network
@@ -42,7 +39,7 @@ class DockerSession:
         self._containers = Containers(engine)
         self._network = Network(engine, job)
         self._volumes = Volumes(engine, job)
-        self._images = ImageStore(engine, credential_book(job), job.trace, job.token)
+        self._images = JobImages(engine, job)
         self._services: ServiceContainers | None = None
         self._helper: ResidentHelper | None = None
         self._build: ScriptContainer | None = None
@@ -55,15 +52,15 @@ class DockerSession:
             BaseException: the token's cause, when cancelled.
         """
         job = self._job
-        self._check_image(image)
+        self._images.check_build(image)
         self._network.prepare()
         self._volumes.prepare()
         self._services = ServiceContainers(self._engine, job, self._containers, self._network, self._volumes.binds)
         self._services.start(requested_services(job), self._image_of_service)
-        helper_image = self._helper_image()
+        helper_image = self._images.helper(shell_name)
         self._helper = self._new_helper(helper_image)
         self._helper.start()
-        build_image = self._images.obtain(image, self._policies(image), self._option("platform"))
+        build_image = self._images.build(image)
         self._build = self._new_build(build_image, shell_name)
         self._build.create()
 
@@ -86,32 +83,8 @@ class DockerSession:
         clean &= remove_quietly("the job's volumes", self._volumes.remove_temporary)
         return clean & remove_quietly("the job's network", self._network.remove)
 
-    # --- images -----------------------------------------------------------------------------------------------
-
-    def _check_image(self, image: str) -> None:
-        docker = self._job.docker
-        always = {self._job.variables.expand(docker.image)}
-        check_allowed("images", image, docker.allowed_images, always, self._job.trace)
-
-    def _policies(self, image: str) -> list[PullPolicy]:
-        requested = self._job.job.image.pull_policy if self._job.job.image else []
-        return effective_policies(self._job.docker, image, requested)
-
     def _image_of_service(self, service: Service) -> PresentImage:
-        docker = self._job.docker
-        always = {self._job.variables.expand(entry.name) for entry in docker.services}
-        check_allowed("services", service.image, docker.allowed_services, always, self._job.trace)
-        policies = effective_policies(docker, service.image, service.definition.pull_policy)
-        options = service.definition.executor_opts.get("docker") or {}
-        return self._images.obtain(service.image, policies, str(options.get("platform") or ""))
-
-    def _helper_image(self) -> PresentImage:
-        docker = self._job.docker
-        default = default_helper_image(self._engine.facts.arch, docker.helper_image_flavor)
-        name = self._job.variables.expand(docker.helper_image)
-        if name:
-            self._job.trace.plain(f"Using helper image:  {name}  (overridden, default would be  {default} )")
-        return self._images.obtain(name or default, effective_policies(docker, name or default))
+        return self._images.service(service.definition, service.image)
 
     # --- containers -------------------------------------------------------------------------------------------
 
@@ -166,12 +139,12 @@ class DockerSession:
             entrypoint=entrypoint,
             environment=job.environment(),
             hostname=job.hostname,
-            user=self._user(),
+            user=self._images.user(),
             stdin=True,
             stdin_once=True,
             aliases=self._network.aliases(["build", job.names.build]),
             mac_address=job.docker.mac_address,
-            platform=self._option("platform"),
+            platform=self._images.platform,
         )
 
     def _surroundings(self, image: str) -> Surroundings:
@@ -182,14 +155,6 @@ class DockerSession:
             image=image,
             use_init=self._job.flag(USE_INIT),
         )
-
-    def _user(self) -> str:
-        return self._job.docker.user or self._option("user")
-
-    def _option(self, name: str) -> str:
-        image = self._job.job.image
-        options = image.executor_opts.get("docker") if image else None
-        return str((options or {}).get(name) or "")
 
     def _attempts(self) -> int:
         text = self._job.variables.get(SECTION_ATTEMPTS)

@@ -6,9 +6,10 @@ import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
+from pyrunner.base.cancel import CancelToken
 from pyrunner.executors.docker.engine.address import EngineAddress
 from pyrunner.executors.docker.engine.errors import ConflictError, EngineError, NotFoundError
 from pyrunner.executors.docker.engine.hijack import Hijacked
@@ -153,17 +154,46 @@ class Engine:
         )
 
     @contextmanager
-    def pull(self, reference: str, auth: Mapping[str, str] | None, platform: str = "") -> Iterator[Iterator[Any]]:
-        """Pull an image; progress as the engine tells it. `auth` has username, password and so on.
+    def pull(
+        self, reference: str, auth: Mapping[str, str] | None, token: CancelToken, platform: str = ""
+    ) -> Iterator[Iterator[dict[str, Any]]]:
+        """Pull an image; progress as the engine tells it, errors as objects with a key ``error``.
 
-        The engine ends the pull when the block is left early. Errors come as objects with a key ``error``.
+        `auth` has ``username``, ``password`` and so on. The engine ends the pull when the block is left early or
+        `token` is cancelled; then the sequence raises its cause.
         """
         params = {"fromImage": reference, **({"platform": platform} if platform else {})}
         headers = {}
         if auth:
             headers["X-Registry-Auth"] = base64.urlsafe_b64encode(json.dumps(auth).encode()).decode()
-        with self._http.stream("post", "/images/create", params=params, headers=headers) as progress:
+        with self._http.stream("/images/create", token, params=params, headers=headers) as progress:
             yield progress
+
+    def import_image(self, archive: IO[bytes], repository: str, tag: str, changes: Sequence[str] = ()) -> None:
+        """Make an image from a file system (tar, may be xz or gzip); `changes` are lines of a Dockerfile."""
+        params = {"fromSrc": "-", "repo": repository, "tag": tag, "changes": list(changes)}
+        _checked(self._http.upload("/images/create", archive, params=params))
+
+    def load_image(self, archive: IO[bytes]) -> str:
+        """Take over what ``docker save`` wrote; name or id of the image."""
+        steps = _checked(self._http.upload("/images/load", archive))
+        told = "".join(str(step.get("stream", "")) for step in steps)
+        for line in told.splitlines():
+            words, _, name = line.partition(": ")
+            if words in ("Loaded image", "Loaded image ID"):
+                return name.strip()
+        raise EngineError("the archive holds no image")
+
+    def tag_image(self, image: str, repository: str, tag: str) -> None:
+        """Give a present image another name."""
+        self._http.call("post", f"/images/{quote(image)}/tag", params={"repo": repository, "tag": tag})
+
+    def remove_image(self, image: str) -> None:
+        """Take a name from an image, and the image with its last name; one that is not there is fine."""
+        try:
+            self._http.call("delete", f"/images/{quote(image)}")
+        except NotFoundError:
+            return
 
     # --- volumes and networks ---------------------------------------------------------------------------------
 
@@ -266,6 +296,13 @@ def opened(address: EngineAddress) -> AbstractContextManager[Engine]:
 def _api(text: str) -> tuple[int, int]:
     major, _, minor = text.partition(".")
     return int(major), int(minor)
+
+
+def _checked(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for step in steps:
+        if error := step.get("error"):
+            raise EngineError(str(error))
+    return steps
 
 
 def _label_filter(labels: Labels) -> str:

@@ -7,8 +7,9 @@ import json
 import os
 import socket
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import IO, Any
 
+from pyrunner.base.cancel import CancelToken
 from pyrunner.base.errors import MissingExtraError
 from pyrunner.executors.docker.engine.address import EngineAddress
 from pyrunner.executors.docker.engine.errors import EngineUnreachableError, refused
@@ -49,16 +50,30 @@ class Transport:
 
     @contextlib.contextmanager
     def stream(
-        self, method: str, path: str, *, params: Params | None = None, headers: Mapping[str, str] | None = None
+        self, path: str, token: CancelToken, *, params: Params | None = None, headers: Mapping[str, str] | None = None
     ) -> Iterator[Iterator[dict[str, Any]]]:
-        """Send a request whose answer is a sequence of JSON objects that come over time.
+        """Post a request whose answer is a sequence of JSON objects that come over time.
 
-        Leave the block to end the request early.
+        Leave the block to end the request early. The sequence raises the cause of `token` when that is cancelled,
+        however long the engine has been silent.
         """
         with _translated(self.address):
-            response = self._request(method, path, params, None, headers=headers, stream=True)
-        with response:
-            yield self._objects(response)
+            connection = self._connection()
+        # Before the request: an engine that waits for somebody else sends not even a head.
+        detach = token.on_cancel(lambda: _break_off(connection))
+        try:
+            with self._cancellable(token):
+                response = self._request("post", path, params, None, headers=headers, stream=True)
+            with response:
+                yield self._objects(response, token)
+        finally:
+            detach()
+            vars(connection).pop("connect", None)
+
+    def upload(self, path: str, body: IO[bytes], *, params: Params | None = None) -> list[dict[str, Any]]:
+        """Post a file of any size; the JSON objects of the answer."""
+        with _translated(self.address), self._request("post", path, params, body) as response:
+            return [json.loads(line) for line in response.content.splitlines() if line.strip()]
 
     def hijack(self, path: str, *, params: Params | None = None, body: object = None) -> Hijacked:
         """Send a request that turns its connection into a stream in both directions."""
@@ -76,16 +91,32 @@ class Transport:
         """Close the connections."""
         self._client.close()
 
-    def _objects(self, response: Any) -> Iterator[dict[str, Any]]:
+    def _objects(self, response: Any, token: CancelToken) -> Iterator[dict[str, Any]]:
         lines = response.iter_lines(chunk_size=None)
         while True:
-            with _translated(self.address):
+            with self._cancellable(token):
                 line = next(lines, None)
                 told = json.loads(line) if line else {}
             if line is None:
                 return
             if line:
                 yield told
+
+    @contextlib.contextmanager
+    def _cancellable(self, token: CancelToken) -> Iterator[None]:
+        try:
+            with _translated(self.address):
+                yield
+        finally:
+            token.raise_if_cancelled()
+
+    def _connection(self) -> Any:
+        """The connection that the next request will use: there is no way to ask for it, but it is the last one used."""
+        response = self._request("get", "/_ping", None, None, stream=True)
+        with response:
+            connection = response.raw.connection
+            response.raw.read()
+        return connection
 
     def _request(
         self,
@@ -97,12 +128,14 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         stream: bool = False,
     ) -> Any:
-        sent = {"Content-Type": "application/json"} if body is not None else {}
+        is_file = hasattr(body, "read")
+        kind = "application/x-tar" if is_file else "application/json"
+        sent = {"Content-Type": kind} if body is not None else {}
         response = self._client.request(
             method.upper(),
             f"{self._client.base_url}/v{self.version}{path}",
             params=params,
-            data=None if body is None else json.dumps(body),
+            data=body if body is None or is_file else json.dumps(body),
             headers={**sent, **(headers or {})},
             timeout=self._client.timeout,
             stream=stream,
@@ -148,6 +181,20 @@ def _translated(address: EngineAddress) -> Iterator[None]:
     except (RequestException, HTTPError, DockerException, OSError, ValueError) as error:
         where = address.host or "the default address"
         raise EngineUnreachableError(f"cannot talk to the Docker engine at {where}: {_cause(error)}") from error
+
+
+def _break_off(connection: Any) -> None:
+    """Whoever reads from the connection gets an end, whoever is just about to use it an error."""
+
+    def refuse() -> None:
+        raise ConnectionAbortedError("broken off")
+
+    connection.connect = refuse
+    sock = connection.sock
+    # closed: whoever reads has noticed already
+    with contextlib.suppress(OSError):
+        if sock is not None:
+            sock.shutdown(socket.SHUT_RDWR)
 
 
 def _cause(error: BaseException) -> str:

@@ -23,28 +23,37 @@ def effective_policies(docker: DockerConfig, image: str, requested: Sequence[str
     Raises:
         SystemFailure: ``runner_configuration_error``: none of them is allowed, or one is unknown.
     """
-    configured = [str(policy) for policy in docker.pull_policy]
-    if requested:
-        wanted, where = list(requested), "GitLab pipeline config"
-    elif configured:
-        wanted, where = configured, "Runner config"
-    else:
-        wanted, where = [PullPolicy.ALWAYS.value], "Runner config (default)"
-    allowed = list(docker.allowed_pull_policies) or configured or [PullPolicy.ALWAYS.value]
+    configured = _known(docker.pull_policy, "pull_policy")
+    wanted, where = _wanted(configured, _known(requested, "pull_policy"))
+    allowed = _known(docker.allowed_pull_policies, "allowed_pull_policies") or configured or [PullPolicy.ALWAYS]
     chosen = [policy for policy in wanted if policy in allowed]
     if not chosen:
         raise SystemFailure(
-            f'invalid pull policy for image "{image}": pull_policy ({_shown(wanted)}) defined in {where} '
-            f"is not one of the allowed_pull_policies ({_shown(allowed)})",
+            f'invalid pull policy for image "{image}": pull_policy ({shown(wanted)}) defined in {where} '
+            f"is not one of the allowed_pull_policies ({shown(allowed)})",
             reason="runner_configuration_error",
         )
-    try:
-        return [PullPolicy(policy) for policy in chosen]
-    except ValueError as error:
-        raise SystemFailure(
-            f'unsupported pull_policy for image "{image}": {error}', reason="runner_configuration_error"
-        ) from error
+    return chosen
 
 
-def _shown(policies: Sequence[str]) -> str:
+def shown(policies: Sequence[PullPolicy]) -> str:
+    """A list as it stands in messages: ``[always never]``."""
     return f"[{' '.join(policies)}]"
+
+
+def _wanted(configured: list[PullPolicy], requested: list[PullPolicy]) -> tuple[list[PullPolicy], str]:
+    if requested:
+        return requested, "GitLab pipeline config"
+    if configured:
+        return configured, "Runner config"
+    return [PullPolicy.ALWAYS], "Runner config (default)"
+
+
+def _known(policies: Sequence[str], key: str) -> list[PullPolicy]:
+    known = []
+    for policy in policies:
+        try:
+            known.append(PullPolicy(policy))
+        except ValueError:
+            raise SystemFailure(f'unsupported {key} config: "{policy}"', reason="runner_configuration_error") from None
+    return known

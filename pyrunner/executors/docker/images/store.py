@@ -9,9 +9,10 @@ from pyrunner.base.cancel import CancelToken
 from pyrunner.base.errors import SystemFailure
 from pyrunner.executors.docker.auth.book import CredentialBook
 from pyrunner.executors.docker.engine.engine import Engine
-from pyrunner.executors.docker.engine.errors import EngineError, NotFoundError
+from pyrunner.executors.docker.engine.errors import EngineError, EngineUnreachableError, NotFoundError
 from pyrunner.executors.docker.engine.records import ImageFacts
-from pyrunner.executors.docker.images.policies import PullPolicy
+from pyrunner.executors.docker.images.policies import PullPolicy, shown
+from pyrunner.executors.docker.images.pull import Puller
 from pyrunner.executors.docker.images.pull_errors import failure_reason
 from pyrunner.executors.docker.images.reference import is_id, with_tag
 from pyrunner.executors.protocol import TraceWriter
@@ -32,15 +33,23 @@ class PresentImage:
 
 
 class ImageStore:
-    """The images of one job."""
+    """The images of one job; used by the job's thread."""
 
-    def __init__(self, engine: Engine, credentials: CredentialBook, trace: TraceWriter, token: CancelToken) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        credentials: CredentialBook,
+        trace: TraceWriter,
+        token: CancelToken,
+        puller: Puller | None = None,
+    ) -> None:
         self._engine = engine
         self._credentials = credentials
         self._trace = trace
         self._token = token
-        #: Pulled for this job already: name → id.
-        self._pulled: dict[str, str] = {}
+        self._puller = puller or Puller(engine, trace, token)
+        #: Used by this job already: name and platform → id.
+        self._used: dict[tuple[str, str], str] = {}
 
     def obtain(self, name: str, policies: Sequence[PullPolicy], platform: str = "") -> PresentImage:
         """The image `name`, by the first policy that works.
@@ -48,40 +57,44 @@ class ImageStore:
         Raises:
             SystemFailure: ``runner_configuration_error`` when it is not there or access is denied,
                 ``runner_external_dependency_failure`` when the registry does not answer, else ``image_pull_failure``.
+            EngineUnreachableError: the engine does not answer.
             BaseException: the token's cause, when cancelled.
         """
-        self._trace.plain(f"Using effective pull policy of {_shown(policies)} for container {name}")
-        failures: list[SystemFailure] = []
+        self._trace.plain(f"Using effective pull policy of {shown(policies)} for container {name}")
+        last: EngineError | None = None
         for attempt, policy in enumerate(policies, 1):
-            self._token.raise_if_cancelled()
             if attempt > 1:
                 self._trace.plain(f'Attempt #{attempt}: Trying "{policy}" pull policy')
             try:
-                return self._told(name, self._by(policy, name, platform))
+                return self._told(name, platform, self._by(policy, name, platform))
+            except EngineUnreachableError:
+                raise
             except EngineError as error:
-                self._token.raise_if_cancelled()
                 self._trace.warning(f'Failed to pull image with policy "{policy}": {error}')
-                failures.append(error)
-        last = failures[-1]
-        raise SystemFailure(
-            f'failed to pull image "{name}" with specified policies {_shown(policies)}: {last}',
-            reason=last.reason if last.reason != "runner_system_failure" else failure_reason(str(last)),
-        )
+                last = error
+        message = f'failed to pull image "{name}" with specified policies {shown(policies)}: {last}'
+        raise SystemFailure(message, reason=failure_reason(str(last)))
+
+    def present(self, name: str) -> PresentImage | None:
+        """The image if the engine has it, whatever the policies say."""
+        facts = self._inspect(with_tag(name))
+        return PresentImage(name=name, facts=facts) if facts is not None else None
 
     def _by(self, policy: PullPolicy, name: str, platform: str) -> ImageFacts:
+        self._token.raise_if_cancelled()
         reference = with_tag(name)
-        present = self._present(reference)
         if policy is PullPolicy.NEVER or is_id(name):
-            return present or self._engine.image(reference)
-        if present is not None:
-            if self._pulled.get(reference) == present.id:
-                return present
+            return self._engine.image(reference)
+        found = self._inspect(reference)
+        if found is not None:
+            if self._used.get((reference, platform)) == found.id:
+                return found
             if policy is PullPolicy.IF_NOT_PRESENT:
                 self._trace.plain(f'Using locally found image version due to "{policy}" pull policy')
-                return present
+                return found
         return self._pull(name, reference, platform)
 
-    def _present(self, reference: str) -> ImageFacts | None:
+    def _inspect(self, reference: str) -> ImageFacts | None:
         try:
             return self._engine.image(reference)
         except NotFoundError:
@@ -92,22 +105,12 @@ class ImageStore:
         if credentials is not None:
             self._trace.plain(f"Authenticating with credentials from {credentials.source}")
         self._trace.plain(f"Pulling docker image {name}{f' for platform {platform}' if platform else ''} ...")
-        auth = credentials.auth() if credentials is not None else None
-        with self._engine.pull(reference, auth, platform) as progress:
-            for step in progress:
-                self._token.raise_if_cancelled()
-                if error := step.get("error"):
-                    raise EngineError(str(error), reason=failure_reason(str(error)))
-        facts = self._engine.image(reference)
-        self._pulled[reference] = facts.id
-        return facts
+        self._puller.pull(reference, credentials, platform)
+        return self._engine.image(reference)
 
-    def _told(self, name: str, facts: ImageFacts) -> PresentImage:
+    def _told(self, name: str, platform: str, facts: ImageFacts) -> PresentImage:
+        self._used[with_tag(name), platform] = facts.id
         if name != facts.id:
             digest = f" with digest {facts.digests[0]}" if facts.digests else ""
             self._trace.plain(f"Using docker image {facts.id} for {name}{digest} ...")
         return PresentImage(name=name, facts=facts)
-
-
-def _shown(policies: Sequence[PullPolicy]) -> str:
-    return f"[{' '.join(policies)}]"
