@@ -113,6 +113,8 @@ class PrepareOptions:
     state_dir: str = ""
     #: Id of this installation, for names and labels of what outlives it.
     system_id: str = ""
+    #: Opens a stream of the trace for the output of a service; None = there is none.
+    service_trace: Callable[[], TraceWriter] | None = None
     #: Tells the job's place, once `prepare` knows its environment. Raises `SystemFailure` for a place that is not
     #: allowed. None = there is no job around (contract tests).
     locate: Callable[[Environment], JobPlace] | None = None

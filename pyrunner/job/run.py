@@ -182,6 +182,7 @@ class _JobRun:
                 data=setting.data,
                 state_dir=setting.state_dir,
                 system_id=setting.system_id,
+                service_trace=self._trace.service_stream,
                 locate=lambda environment: job_place(self._context, environment),
             )
             executor, environment = Preparation(setting.provider.create, setting.prepare_pause).run(options)

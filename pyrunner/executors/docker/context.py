@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyrunner.api.variables import Variables
@@ -40,6 +40,8 @@ class DockerJob:
     token: CancelToken
     #: ``run --user``: whose home has the credentials; empty = the runner's own user.
     os_user: str = ""
+    #: A stream of the log for a service's output; None: there is no log that has one.
+    service_trace: Callable[[], TraceWriter] | None = None
 
     def flag(self, name: str) -> bool:
         """A feature flag: all of them are among the variables."""
@@ -88,6 +90,7 @@ def docker_job(options: PrepareOptions, docker: DockerConfig, place: JobPlace, b
         trace=options.trace,
         token=options.token,
         os_user=options.user,
+        service_trace=options.service_trace,
     )
 
 

@@ -16,6 +16,8 @@ TYPE = f"{PREFIX}type"
 REUSABLE = f"{PREFIX}reusable"
 JOB_TIMEOUT = f"{PREFIX}job.timeout"
 DESTINATION = f"{PREFIX}destination"
+#: Without the prefix: whose health a container checks.
+WAIT_FOR = "wait"
 #: Ours alone: the process that made the object, and its try at the job (`owner`).
 OWNER = "pyrunner.owner"
 RUN = "pyrunner.run"

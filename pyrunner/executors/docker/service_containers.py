@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from pyrunner.executors.docker.containers import Container, Containers
+from pyrunner.executors.docker.containers import Containers
 from pyrunner.executors.docker.context import DockerJob
 from pyrunner.executors.docker.engine.engine import Engine
 from pyrunner.executors.docker.host_config import Role, Surroundings, host_config
@@ -13,22 +12,14 @@ from pyrunner.executors.docker.images.options import docker_option
 from pyrunner.executors.docker.images.store import PresentImage
 from pyrunner.executors.docker.labels import ObjectType
 from pyrunner.executors.docker.networks import Network
+from pyrunner.executors.docker.running_service import RunningService
+from pyrunner.executors.docker.service_health import ServiceHealth
+from pyrunner.executors.docker.service_logs import ServiceLogs
 from pyrunner.executors.docker.services import Service
 from pyrunner.executors.docker.spec import ContainerSpec
 
 #: Gets a service's image, by its policies.
 ImageOf = Callable[[Service], PresentImage]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunningService:
-    """A started service."""
-
-    service: Service
-    container: Container
-    image: PresentImage
-    #: On the default bridge; empty on a network of its own.
-    address: str
 
 
 class ServiceContainers:
@@ -42,6 +33,9 @@ class ServiceContainers:
         self._containers = containers
         self._network = network
         self._binds = binds
+        self._logs: ServiceLogs | None = None
+        if job.service_trace is not None and job.flag("CI_DEBUG_SERVICES"):
+            self._logs = ServiceLogs(engine, job.service_trace)
         self.running: list[RunningService] = []
 
     def start(self, services: Sequence[Service], image_of: ImageOf) -> None:
@@ -54,11 +48,41 @@ class ServiceContainers:
             self._job.token.raise_if_cancelled()
             self._job.trace.plain(f"Starting service {service.name}:{service.version}...")
             image = image_of(service)
-            container = self._containers.create(self._spec(service, image))
-            self._engine.start_container(container.id)
-            addresses = self._engine.container_state(container.id).addresses
-            address = addresses.get("bridge", "") if self._network.needs_hosts else ""
-            self.running.append(RunningService(service=service, container=container, image=image, address=address))
+            self.running.append(self._start(service, image))
+
+    def wait(self, helper_image: Callable[[], PresentImage]) -> None:
+        """Wait until they answer, as long as the config says; one that does not is only told of.
+
+        Raises:
+            SystemFailure: the helper's image cannot be had.
+            BaseException: the token's cause, when cancelled.
+        """
+        health = ServiceHealth(self._engine, self._job, self._containers, self._network)
+        if not self.running or health.timeout < 0:
+            return
+        self._job.trace.plain(f"Waiting for services to be up and running (timeout {health.timeout} seconds)...")
+        health.wait(self.running, helper_image())
+
+    def close(self) -> None:
+        """Their containers are gone: pass on their last words."""
+        logs, self._logs = self._logs, None
+        if logs is not None:
+            logs.close()
+
+    def _start(self, service: Service, image: PresentImage) -> RunningService:
+        spec = self._spec(service, image)
+        container = self._containers.create(spec)
+        if self._logs is not None:
+            self._logs.follow(container, service.aliases)
+        self._engine.start_container(container.id)
+        addresses = self._engine.container_state(container.id).addresses if self._network.needs_hosts else {}
+        return RunningService(
+            service=service,
+            container=container,
+            image=image,
+            address=addresses.get("bridge", ""),
+            environment=spec.environment,
+        )
 
     def hosts(self) -> list[str]:
         """``name:ip`` for build and helper where names are not resolved by the network."""

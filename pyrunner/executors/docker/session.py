@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from pyrunner.executors.docker.containers import Containers
 from pyrunner.executors.docker.context import DockerJob
@@ -57,8 +58,9 @@ class DockerSession:
         self._volumes.prepare()
         self._services = ServiceContainers(self._engine, job, self._containers, self._network, self._volumes.binds)
         self._services.start(requested_services(job), self._image_of_service)
-        helper_image = self._images.helper(shell_name)
-        self._helper = self._new_helper(helper_image)
+        helper_image = cache(lambda: self._images.helper(shell_name))
+        self._services.wait(helper_image)
+        self._helper = self._new_helper(helper_image())
         self._helper.start()
         build_image = self._images.build(image)
         self._build = self._new_build(build_image, shell_name)
@@ -80,6 +82,8 @@ class DockerSession:
         )
         for container in present:
             self._containers.forget(container)
+        if self._services is not None:
+            self._services.close()
         clean &= remove_quietly("the job's volumes", self._volumes.remove_temporary)
         return clean & remove_quietly("the job's network", self._network.remove)
 

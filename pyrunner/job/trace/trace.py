@@ -62,6 +62,10 @@ class JobTrace:
         prefixes = (DEFAULT_PREFIX, *token_prefixes)
         self.runner = Stream("00O", self._append, self._masks, prefixes, timestamps=timestamps)
         self.script = Stream("01O", self._append, self._masks, prefixes, timestamps=timestamps, commands=True)
+        self._new_stream: Callable[[], Stream] = lambda: Stream(
+            "0fO", self._append, self._masks, prefixes, timestamps=timestamps
+        )
+        self._services: list[Stream] = []
         self._delivery = (
             Delivery(
                 client=client,
@@ -94,6 +98,13 @@ class JobTrace:
     def add_masks(self, values: Iterable[str]) -> None:
         """Mask `values` too, in both streams, from the next byte on."""
         self._masks.add(_encoded(values))
+
+    def service_stream(self) -> Stream:
+        """Another stream, for the output of one service."""
+        stream = self._new_stream()
+        with self._lock:
+            self._services.append(stream)
+        return stream
 
     def section_start(self, name: str) -> None:
         """Open a foldable section; the next line of the runner is its title (facts/job-lifecycle.md 5.3)."""
@@ -132,8 +143,8 @@ class JobTrace:
         `state` is ``success`` or ``failed``; `failure_reason` is already mapped. `stop` gives up early. A trace with a
         client gives its spool back afterwards: `read` yields nothing any more, `size` and `checksum` stay.
         """
-        self.script.flush()
-        self.runner.flush()
+        for stream in (self.script, *self._services, self.runner):
+            stream.flush()
         verdict = Verdict(state=state, failure_reason=failure_reason, exit_code=exit_code)
         kept = self._keep(verdict)
         detach = stop.on_cancel(self._cut) if stop is not None else None
