@@ -12,7 +12,7 @@ from urllib.parse import quote
 from pyrunner.base.cancel import CancelToken
 from pyrunner.executors.docker.engine.address import EngineAddress
 from pyrunner.executors.docker.engine.errors import ConflictError, EngineError, NotFoundError
-from pyrunner.executors.docker.engine.hijack import Hijacked
+from pyrunner.executors.docker.engine.hijack import Demultiplexer, Hijacked
 from pyrunner.executors.docker.engine.records import ContainerState, EngineFacts, ImageFacts, Labels, Listed, moment
 from pyrunner.executors.docker.engine.transport import NEWEST_API, Transport
 
@@ -98,9 +98,10 @@ class Engine:
         """Stdin and output of a container, from now on; attach first, then start."""
         return self._http.hijack(f"/containers/{container}/attach", params=_STREAMS)
 
-    def logs(self, container: str, tail: int) -> bytes:
-        """The last `tail` lines of its output, in frames."""
-        return self._http.raw("get", f"/containers/{container}/logs", params={"stdout": 1, "stderr": 1, "tail": tail})
+    def logs(self, container: str, limit: int, *, timestamps: bool = False) -> bytes:
+        """The beginning of its output so far, up to `limit` bytes of it."""
+        params = {"stdout": 1, "stderr": 1, "timestamps": int(timestamps)}
+        return Demultiplexer().feed(self._http.head(f"/containers/{container}/logs", limit, params=params))
 
     def containers(self, labels: Labels) -> list[Listed]:
         """All that carry `labels` (an empty value means: with any value)."""
