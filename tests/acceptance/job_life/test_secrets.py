@@ -36,7 +36,7 @@ class Stumbling(Vault):
 
     def answer(self, asked: Asked) -> Reply:
         if asked.path.endswith("/late"):
-            time.sleep(1.5)
+            time.sleep(3.5)
         if asked.path.endswith("/never"):
             return HANG
         if asked.path.endswith("/down"):
@@ -159,7 +159,7 @@ ROWS = [
     row(
         "1-not-under-the-time-limit-of-the-job",
         secrets={"PASSWORD": secret("late")},
-        runner_info={"timeout": 1},
+        runner_info={"timeout": 3},
         expect=Expect(sections=SECTIONS),
     ),
     Row(

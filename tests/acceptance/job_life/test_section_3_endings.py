@@ -53,9 +53,9 @@ TIMEOUTS = [
     ),
     Row(
         id="3.2-job-timeout-stops-everything",
-        job=job("sleep 60", after=AFTER, runner_info={"timeout": 1}, cache=CACHE),
+        job=job("sleep 60", after=AFTER, runner_info={"timeout": 3}, cache=CACHE),
         expect=timed_out(
-            "execution took longer than 1s seconds",
+            "execution took longer than 3s seconds",
             sections=[*START, "restore_cache", "step_script"],
             has=[CUT.format(stage="step_script")],
             lacks=["after <"],
@@ -63,16 +63,16 @@ TIMEOUTS = [
     ),
     Row(
         id="3.2-job-timeout-covers-get-sources",
-        job=job(git_info=SOURCES, runner_info={"timeout": 1}),
+        job=job(git_info=SOURCES, runner_info={"timeout": 3}),
         server=[Strike(method="GET", path="@SLUG@.git/info/refs", fault=slow(20))],
         expect=timed_out(
-            "execution took longer than 1s seconds", sections=START, has=[CUT.format(stage="get_sources")]
+            "execution took longer than 3s seconds", sections=START, has=[CUT.format(stage="get_sources")]
         ),
     ),
     Row(
         id="3.2-job-timeout-in-after-script",
-        job=job(after=("echo after; sleep 60",), runner_info={"timeout": 1}),
-        expect=timed_out("execution took longer than 1s seconds", sections=[*START, "step_script", "after_script"]),
+        job=job(after=("echo after; sleep 60",), runner_info={"timeout": 3}),
+        expect=timed_out("execution took longer than 3s seconds", sections=[*START, "step_script", "after_script"]),
     ),
     dummy(
         "3.2-job-timeout-covers-the-preparation",
@@ -119,7 +119,7 @@ TIMEOUTS = [
     ),
     Row(
         id="3.2-script-timeout-alone",
-        job=job("echo begin; sleep 60", after=AFTER, variables={"RUNNER_SCRIPT_TIMEOUT": "500ms"}, cache=CACHE),
+        job=job("echo begin; sleep 60", after=AFTER, variables={"RUNNER_SCRIPT_TIMEOUT": "1.5s"}, cache=CACHE),
         expect=timed_out(
             "script timeout: context deadline exceeded",
             sections=[*START, "restore_cache", "step_script", "after_script", "archive_cache_on_failure", END],
@@ -129,8 +129,8 @@ TIMEOUTS = [
     Row(
         id="3.2-script-timeout-is-for-all-steps-together",
         job=job(
-            steps=[step("script", "sleep 0.4"), step("more", "sleep 60"), step("further", "true")],
-            variables={"RUNNER_SCRIPT_TIMEOUT": "700ms"},
+            steps=[step("script", "sleep 0.5"), step("more", "sleep 60"), step("further", "true")],
+            variables={"RUNNER_SCRIPT_TIMEOUT": "2s"},
         ),
         expect=timed_out(
             "script timeout: context deadline exceeded", sections=[*START, "step_script", "step_more", END]
@@ -143,7 +143,7 @@ TIMEOUTS = [
     ),
     Row(
         id="3.2-after-script-timeout",
-        job=job(after=("echo begun; sleep 60",), variables={"RUNNER_AFTER_SCRIPT_TIMEOUT": "500ms"}, cache=CACHE),
+        job=job(after=("echo begun; sleep 60",), variables={"RUNNER_AFTER_SCRIPT_TIMEOUT": "1.5s"}, cache=CACHE),
         expect=Expect(
             sections=[*START, "restore_cache", "step_script", "after_script", "archive_cache", END],
             order=[

@@ -24,13 +24,13 @@ def gitlab() -> Iterator[FakeGitLab]:
 
 def test_verdict_does_not_wait_for_processes_that_ignore_their_end(gitlab: FakeGitLab, tmp_path: Path) -> None:
     with RunnerService(gitlab, tmp_path, {"limit": 1}, options=service_options(patience=0.5)) as runner:
-        job_id = gitlab.submit(job(STUBBORN.format(tmp_path), after=("echo after",), runner_info={"timeout": 1}))
+        job_id = gitlab.submit(job(STUBBORN.format(tmp_path), after=("echo after",), runner_info={"timeout": 3}))
         try:
             stopped = gitlab.wait_for(job_id, "failed")
             log = plain_log(stopped.trace)
             assert log.endswith(
                 "WARNING: Timed out waiting for the build to finish\n"
-                "ERROR: Job failed: execution took longer than 1s seconds\n"
+                "ERROR: Job failed: execution took longer than 3s seconds\n"
             )
             assert stopped.trace_matches
             assert stopped.updates[-1]["failure_reason"] == "job_execution_timeout"
