@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pyrunner.api.variables import Variables
+from pyrunner.api.variables import Variables, expand
 from pyrunner.api.wire import JobResponse, JobVariable
 from pyrunner.base.cancel import CancelToken
 from pyrunner.config.docker import DockerConfig
@@ -17,6 +17,7 @@ from pyrunner.executors.docker.owner import this_process
 from pyrunner.executors.protocol import JobPlace, PrepareOptions, TraceWriter
 
 NETWORK_PER_BUILD = "FF_NETWORK_PER_BUILD"
+_SLOT_CGROUP = "gitlab-runner/slot-${slot}"
 _DEFAULT_TIMEOUT = 7200.0
 
 
@@ -42,6 +43,8 @@ class DockerJob:
     os_user: str = ""
     #: A stream of the log for a service's output; None: there is no log that has one.
     service_trace: Callable[[], TraceWriter] | None = None
+    #: Of the autoscaled instance; -1 = there are none.
+    slot: int = -1
 
     def flag(self, name: str) -> bool:
         """A feature flag: all of them are among the variables."""
@@ -53,6 +56,14 @@ class DockerJob:
         if not self.flag(NETWORK_PER_BUILD) or self.docker.network_mode:
             return ()
         return (JobVariable(key="CI_BUILD_NETWORK_NAME", value=self.names.network, public=True),)
+
+    def slot_cgroup(self, *, service: bool = False) -> str:
+        """Parent cgroup by the slot of the instance; empty without ``use_slot_cgroups`` or slots."""
+        if not self.config.use_slot_cgroups or self.slot < 0:
+            return ""
+        own = self.docker.service_slot_cgroup_template if service else ""
+        template = own or self.config.slot_cgroup_template or _SLOT_CGROUP
+        return expand(template, lambda name: str(self.slot) if name == "slot" else "")
 
     def environment(self) -> list[str]:
         """``KEY=value`` of all variables, file variables as their paths: for build and helper (6.4)."""
@@ -91,6 +102,7 @@ def docker_job(options: PrepareOptions, docker: DockerConfig, place: JobPlace, b
         token=options.token,
         os_user=options.user,
         service_trace=options.service_trace,
+        slot=getattr(options.data, "slot", -1),
     )
 
 

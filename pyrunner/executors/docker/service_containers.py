@@ -100,6 +100,7 @@ class ServiceContainers:
             network_mode=self._network.mode,
             image=service.image,
             use_init=job.flag("FF_USE_INIT_WITH_DOCKER_EXECUTOR"),
+            cgroup_parent=job.slot_cgroup(service=True),
         )
         labels = {"service": service.name, "service.version": service.version}
         return ContainerSpec(

@@ -28,6 +28,8 @@ from pyrunner.shells.protocol import ShellType
 DISABLE_UMASK = "FF_DISABLE_UMASK_FOR_DOCKER_EXECUTOR"
 USE_INIT = "FF_USE_INIT_WITH_DOCKER_EXECUTOR"
 NATIVE_STOP = "FF_USE_NATIVE_CONTAINER_STOP"
+#: Before it, a MAC address is the container's and not the network's (facts/executors.md 6.5).
+MAC_ADDRESS_API = (1, 44)
 SECTION_ATTEMPTS = "EXECUTOR_JOB_SECTION_ATTEMPTS"
 
 
@@ -147,9 +149,16 @@ class DockerSession:
             stdin=True,
             stdin_once=True,
             aliases=self._network.aliases(["build", job.names.build]),
-            mac_address=job.docker.mac_address,
+            mac_address=self._mac_address(),
             platform=self._images.platform,
         )
+
+    def _mac_address(self) -> str:
+        address = self._job.docker.mac_address
+        if address and self._engine.facts.api < MAC_ADDRESS_API:
+            self._job.trace.warning(f'mac_address = "{address}" is ignored: it needs an engine with API 1.44 or newer')
+            return ""
+        return address
 
     def _surroundings(self, image: str) -> Surroundings:
         return Surroundings(
@@ -158,6 +167,7 @@ class DockerSession:
             extra_hosts=self._services.hosts() if self._services else (),
             image=image,
             use_init=self._job.flag(USE_INIT),
+            cgroup_parent=self._job.slot_cgroup(),
         )
 
     def _attempts(self) -> int:
