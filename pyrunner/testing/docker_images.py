@@ -11,20 +11,19 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
-
-import docker
 
 import pyrunner
+from pyrunner.executors.docker.engine.address import EngineAddress
+from pyrunner.executors.docker.engine.engine import Engine, opened
+from pyrunner.executors.docker.engine.errors import EngineError, NotFoundError
 from pyrunner.testing.docker_rootfs import RootFs, site_packages, which
 
 BUILD = "pyrunner-test/build"
@@ -54,30 +53,30 @@ def test_images() -> TestImages:
 
     Raises:
         FileNotFoundError: a program to put into them is not installed.
-        RuntimeError: the engine refused.
+        EngineError: the engine refused.
     """
-    with _one_at_a_time(), contextlib.closing(docker.APIClient()) as client:
-        return TestImages(build=_build_image(client), helper=_helper_image(client))
+    with _one_at_a_time(), opened(EngineAddress()) as engine:
+        return TestImages(build=_build_image(engine), helper=_helper_image(engine))
 
 
 test_images.__test__ = False  # type: ignore[attr-defined]
 
 
-def _build_image(client: Any) -> str:
+def _build_image(engine: Engine) -> str:
     reference = f"{BUILD}:{_digest([which('busybox')], __file__)}"
-    if not _present(client, reference):
+    if not _present(engine, reference):
         root = RootFs()
         root.busybox()
-        _import(client, root, reference)
+        _import(engine, root, reference)
     return reference
 
 
-def _helper_image(client: Any) -> str:
-    base = _helper_base(client)
+def _helper_image(engine: Engine) -> str:
+    base = _helper_base(engine)
     sources = sorted(path for path in _PACKAGE.rglob("*.py"))
     recipe = sorted(_RECIPE.iterdir())
     reference = f"{HELPER}:{_digest([*sources, *recipe], base)}"
-    if not _present(client, reference):
+    if not _present(engine, reference):
         root = RootFs()
         for path in sources:
             root.file(str(path), f"/pyrunner/{path.relative_to(_PACKAGE)}")
@@ -85,15 +84,15 @@ def _helper_image(client: Any) -> str:
             root.file(str(path), f"/bin/{path.name}")
         dockerfile = f"FROM {base}\nCOPY pyrunner {site_packages()}/pyrunner\nCOPY bin /usr/bin\n"
         root.text("/Dockerfile", dockerfile.encode())
-        _build(client, root, reference)
-        _forget_old(client)
+        engine.build_image(BytesIO(root.data()), reference)
+        _forget_old(engine)
     return reference
 
 
-def _helper_base(client: Any) -> str:
+def _helper_base(engine: Engine) -> str:
     programs = [which(name) for name in ("busybox", "bash", "git")]
     reference = f"{_HELPER_BASE}:{_digest(programs, __file__, sys.version, *_PACKAGES)}"
-    if not _present(client, reference):
+    if not _present(engine, reference):
         root = RootFs()
         root.busybox()
         root.program(programs[1], "/bin/bash")
@@ -108,38 +107,28 @@ def _helper_base(client: Any) -> str:
                 root.file(path)
         root.python()
         root.packages(site_packages(), _PACKAGES)
-        _import(client, root, reference)
+        _import(engine, root, reference)
     return reference
 
 
-def _import(client: Any, root: RootFs, reference: str) -> None:
+def _import(engine: Engine, root: RootFs, reference: str) -> None:
     name, _, tag = reference.partition(":")
-    changes = ["ENV PATH=/usr/local/bin:/usr/bin:/bin", 'CMD ["sh"]']
-    _check(client.import_image_from_data(root.data(), repository=name, tag=tag, changes=changes).splitlines())
+    engine.import_image(BytesIO(root.data()), name, tag, ["ENV PATH=/usr/local/bin:/usr/bin:/bin", 'CMD ["sh"]'])
 
 
-def _build(client: Any, root: RootFs, reference: str) -> None:
-    _check(client.build(fileobj=BytesIO(root.data()), custom_context=True, tag=reference, rm=True, forcerm=True))
+def _present(engine: Engine, reference: str) -> bool:
+    try:
+        engine.image(reference)
+    except NotFoundError:
+        return False
+    return True
 
 
-def _check(progress: Iterable[bytes | str]) -> None:
-    """Read what the engine says to the end."""
-    for line in progress:
-        for step in filter(None, (line if isinstance(line, str) else line.decode()).splitlines()):
-            if error := json.loads(step).get("error"):
-                raise RuntimeError(f"the engine cannot make an image: {error}")
-
-
-def _present(client: Any, reference: str) -> bool:
-    return bool(client.images(name=reference, quiet=True))
-
-
-def _forget_old(client: Any) -> None:
-    found = sorted(client.images(name=HELPER), key=lambda image: -image["Created"])
-    for image in found[_KEPT:]:
+def _forget_old(engine: Engine) -> None:
+    for image in engine.images(HELPER)[_KEPT:]:
         # one that a test runs with stays
-        with contextlib.suppress(docker.errors.APIError):
-            client.remove_image(image["Id"], force=True)
+        with contextlib.suppress(EngineError):
+            engine.remove_image(image.name)
 
 
 def _digest(files: list[str] | list[Path], *texts: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import ipaddress
 import secrets
 import shutil
 import sys
@@ -11,8 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-
-import docker
 
 from pyrunner.base.errors import PyrunnerError
 from pyrunner.config.docker import DockerConfig
@@ -91,10 +87,8 @@ def why_no_engine() -> str:
 
 def host_address() -> str:
     """Where containers on the default bridge reach servers of this machine."""
-    with contextlib.closing(docker.APIClient()) as client:
-        (settings,) = client.inspect_network("bridge")["IPAM"]["Config"]
-    # The engine takes the first address of the subnet, and does not always say so.
-    return str(settings.get("Gateway") or next(ipaddress.ip_network(settings["Subnet"]).hosts()))
+    with opened(EngineAddress()) as engine:
+        return engine.network_gateway("bridge")
 
 
 if __name__ == "__main__":

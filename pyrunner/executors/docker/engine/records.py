@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -67,3 +68,8 @@ def moment(text: str | None) -> float:
         return datetime.fromisoformat(text or "").timestamp()
     except ValueError:
         return 0.0
+
+
+def label_filter(labels: Labels) -> str:
+    """`labels` as the engine's listings want them; an empty value means: with any value."""
+    return json.dumps({"label": [f"{key}={value}" if value else key for key, value in labels.items()]})
