@@ -66,8 +66,8 @@ class Answer:
         while True:
             head = self._take_head()
             self._parse_head(head)
-            # interim answers (100, 102, 103) come before the real one
-            if self.status >= 200:
+            # interim answers (100, 102, 103) come before the real one; behind 101 comes no HTTP any more
+            if self.status >= 200 or self.status == 101:
                 break
         self._frame(method)
 
@@ -101,7 +101,7 @@ class Answer:
     def _frame(self, method: str) -> None:
         length, coding = self.headers.get("content-length"), self.headers.get("transfer-encoding")
         self._keep = self._keep and "close" not in self.headers.get("connection", "").lower()
-        if method == "HEAD" or self.status in (204, 304):
+        if method == "HEAD" or self.status in (101, 204, 304):
             return
         if coding is not None:
             if coding.lower() != "chunked":
@@ -133,6 +133,12 @@ class Answer:
         elif self._left:
             yield from self._counted(memoryview(bytearray(min(_PIECE, self._left))))
         self.finished = self._keep and not self._buffer
+
+    def take_early(self) -> bytes:
+        """What was read of the stream behind the head of an upgraded connection."""
+        early = bytes(self._buffer)
+        self._buffer.clear()
+        return early
 
     def _chunks(self) -> Iterator[memoryview]:
         view = memoryview(bytearray(_PIECE))
