@@ -12,6 +12,13 @@ VARIABLE = "PYRUNNER_KILL_POINT"
 
 #: Every name in use, in the order in which the end of one job passes them.
 KILL_POINTS = (
+    # what an engine has made for a job; nobody but its labels knows whose it is
+    "docker.network-created",
+    "docker.volume-created",
+    "docker.container-created",
+    "docker.container-started",
+    # the job has ended, its volumes and its network are still there
+    "docker.containers-removed",
     # the verdict is only in memory
     "job.decided",
     # the log is on disk, the letter that speaks of it is not

@@ -11,11 +11,10 @@ from pyrunner.executors.protocol import ExecutorProvider
 #: Third parties add executors in this entry point group: ``name = "module:provider"``.
 GROUP = "pyrunner.executors"
 #: Our own, found without reading the metadata of every installed package (20 ms).
-BUILT_IN = {"shell": "pyrunner.executors.shell:provider"}
+BUILT_IN = {"docker": "pyrunner.executors.docker:provider", "shell": "pyrunner.executors.shell:provider"}
 #: Known to GitLab Runner and not to this version.
 PLANNED = (
     "custom",
-    "docker",
     "docker+machine",
     "docker-autoscaler",
     "docker-windows",

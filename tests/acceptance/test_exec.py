@@ -283,7 +283,7 @@ def test_list_and_dry_run_start_nothing(project: Project) -> None:
         ("a: {script: x, needs: [a]}", (), ".gitlab-ci.yml:1:16: a:needs: goes in a circle: a → a"),
         ("job: {script: x}", ("jbo",), "the job jbo is not in the pipeline"),
         ("job: {script: x}", ("--variable", "secret"), "--variable secret: expected NAME=VALUE"),
-        ("job: {script: x}", ("--executor", "docker"), 'executor "docker" is not available in this version'),
+        ("job: {script: x}", ("--executor", "kubernetes"), 'executor "kubernetes" is not available in this version'),
         ("job: {script: x}", ("--concurrent", "0"), "--concurrent must be at least 1"),
         ("job: {script: x}", ("--file", "none.yml"), "none.yml: there is no such file"),
     ],

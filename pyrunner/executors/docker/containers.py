@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from pyrunner.base.kill_point import kill_point
 from pyrunner.executors.docker.engine.engine import Engine
 from pyrunner.executors.docker.engine.errors import ConflictError, EngineError
 from pyrunner.executors.docker.spec import ContainerSpec
@@ -72,5 +73,6 @@ class Containers:
             if error.status == 400:
                 raise EngineError(str(error), status=400, reason="runner_configuration_error") from error
             raise
+        kill_point("docker.container-created")
         log.debug("Created container", extra={"action": "container_created", "container": spec.name})
         return Container(id=identity, name=spec.name)

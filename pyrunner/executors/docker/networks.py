@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyrunner.base.kill_point import kill_point
 from pyrunner.executors.docker.context import NETWORK_PER_BUILD, DockerJob
 from pyrunner.executors.docker.engine.engine import Engine
 from pyrunner.executors.docker.ledger import remove_network
@@ -41,6 +42,7 @@ class Network:
         if docker.network_mtu:
             payload["Options"] = {_MTU: str(docker.network_mtu)}
         self._created = self._engine.create_network(self._job.names.network, payload)
+        kill_point("docker.network-created")
 
     def aliases(self, names: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """For `ContainerSpec.aliases`: what a container is called on the job's network."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pyrunner.base.kill_point import kill_point
 from pyrunner.executors.docker.containers import Containers
 from pyrunner.executors.docker.context import DockerJob
 from pyrunner.executors.docker.engine.engine import Engine
@@ -75,6 +76,7 @@ class ServiceContainers:
         if self._logs is not None:
             self._logs.follow(container, service.aliases)
         self._engine.start_container(container.id)
+        kill_point("docker.container-started")
         addresses = self._engine.container_state(container.id).addresses if self._network.needs_hosts else {}
         return RunningService(
             service=service,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from pyrunner.base.kill_point import kill_point
 from pyrunner.executors.docker.containers import Containers
 from pyrunner.executors.docker.context import DockerJob
 from pyrunner.executors.docker.engine.engine import Engine
@@ -86,6 +87,7 @@ class DockerSession:
             self._containers.forget(container)
         if self._services is not None:
             self._services.close()
+        kill_point("docker.containers-removed")
         clean &= remove_quietly("the job's volumes", self._volumes.remove_temporary)
         return clean & remove_quietly("the job's network", self._network.remove)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyrunner.base.kill_point import kill_point
 from pyrunner.executors.docker.context import DockerJob
 from pyrunner.executors.docker.engine.engine import Engine
 from pyrunner.executors.docker.labels import ObjectType
@@ -51,4 +52,5 @@ class Volumes:
         driver = docker.volume_driver if volume.reusable else ""
         options = docker.volume_driver_ops if volume.reusable else {}
         self._engine.create_volume(volume.name, self._job.labels.of_object(own), driver, options)
+        kill_point("docker.volume-created")
         self.fresh.append(volume)
