@@ -278,7 +278,8 @@ def _json(**fields: Any) -> bytes:
 
 
 def _error(code: str, message: str) -> bytes:
-    return _json(errors=[{"code": code, "message": message}])
+    # Without a detail the engine shows the code alone.
+    return _json(errors=[{"code": code, "message": message, "detail": {}}])
 
 
 def _digest(content: bytes) -> str:

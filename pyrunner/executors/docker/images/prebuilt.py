@@ -44,7 +44,7 @@ def _candidates(image: HelperImage, directories: Sequence[Path]) -> Iterator[Pat
     for directory in directories:
         for suffix in (_SAVED, _EXPORTED):
             path = directory / f"{image.archive}{suffix}"
-            if path.is_file():
+            if path.is_file() and path.stat().st_size:
                 yield path
 
 
@@ -55,6 +55,9 @@ def _load(engine: Engine, image: HelperImage, path: Path) -> None:
         return
     import zstandard
 
-    with path.open("rb") as packed, zstandard.ZstdDecompressor().stream_reader(packed) as archive:
-        loaded = engine.load_image(cast("IO[bytes]", archive))
+    try:
+        with path.open("rb") as packed, zstandard.ZstdDecompressor().stream_reader(packed) as archive:
+            loaded = engine.load_image(cast("IO[bytes]", archive))
+    except zstandard.ZstdError as error:
+        raise EngineError(f"the archive is damaged: {error}") from error
     engine.tag_image(loaded, REPOSITORY, image.tag)

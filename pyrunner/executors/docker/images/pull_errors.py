@@ -31,6 +31,7 @@ _CONFIGURATION = (
 _PASSING = (
     "toomanyrequests",
     "too many requests",
+    "parsing http 429 response",
     "received unexpected http status: 5",
     "internal server error",
     "bad gateway",
