@@ -75,7 +75,7 @@ class RegistryProgram:
         recipe = f"FROM {image}\nLABEL pyrunner.test={secrets.token_hex(8)}\n"
         self._docker("build", "--quiet", "--tag", reference, "-", text=recipe)
         self._docker("push", "--quiet", reference)
-        shown = self._docker("inspect", "--format", '{{join .RepoDigests "\n"}}', reference)
+        shown = self._docker("inspect", "--format", "{{range .RepoDigests}}{{println .}}{{end}}", reference)
         forget_images(self.host)
         return next(line for line in shown.splitlines() if line.startswith(self.host))
 

@@ -53,16 +53,23 @@ def docker_keys() -> dict[str, Any]:
 
 
 @pytest.fixture
+def runner_keys() -> dict[str, Any]:
+    """Keys of ``[[runners]]`` itself; tests override it."""
+    return {}
+
+
+@pytest.fixture
 def runner(
     gitlab: FakeGitLab,
     scope: DockerScope,
     tmp_path: Path,
     docker_keys: dict[str, Any],
+    runner_keys: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[DockerRunner]:
     """A manager with a docker runner in this test's corner of the engine."""
     monkeypatch.setitem(loader.BUILT_IN, "docker", "pyrunner.executors.docker:provider")
-    entry = docker_entry(gitlab, scope, tmp_path, **docker_keys)
+    entry = {**docker_entry(gitlab, scope, tmp_path, **docker_keys), **runner_keys}
     options = service_options(system_id=scope.system_id)
     with RunnerService(gitlab, tmp_path, runners=[entry], options=options) as service:
         yield DockerRunner(gitlab, scope, service)
