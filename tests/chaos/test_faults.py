@@ -14,7 +14,7 @@ from pyrunner.api.dial import Timeouts
 from pyrunner.store.outbox import Outbox
 from pyrunner.testing.fake_gitlab import FakeGitLab
 from pyrunner.testing.faults import Fault, cut, cut_request, drop, slow, status
-from pyrunner.testing.runner_service import SYSTEM_ID, RunnerService, service_options
+from pyrunner.testing.runner_service import SYSTEM_ID, RunnerService, service_options, shell_runner
 
 JOBS = 12
 PUT, PATCH = ("PUT", r"/jobs/\d+$"), ("PATCH", "/trace$")
@@ -33,18 +33,42 @@ def submit(gitlab: FakeGitLab, directory: Path) -> dict[int, LogJob]:
     return jobs
 
 
-def run_all(tmp_path: Path, harm: Callable[[FakeGitLab], object], *, retry_limit: int, long_poll: float = 50) -> None:
-    """Run all jobs against a server that `harm` harms, and check them."""
+def run_all(
+    tmp_path: Path,
+    harm: Callable[[FakeGitLab], object],
+    *,
+    retry_limits: tuple[int, ...] = (1, 10),
+    long_poll: float = 50,
+    timeout: float = 60,
+) -> None:
+    """Run all jobs against a server that `harm` harms, and check them.
+
+    Two runners share them: one leaves a verdict to the outbox after the first try, the other is patient.
+    """
     with FakeGitLab(update_interval=1, long_poll=long_poll) as gitlab:
         jobs = submit(gitlab, tmp_path / "logs")
         harm(gitlab)
-        settings = {"request_concurrency": 6, "job_status_final_update_retry_limit": retry_limit, "output_limit": 8192}
+        runners = [
+            shell_runner(
+                gitlab,
+                tmp_path,
+                request_concurrency=3,
+                job_status_final_update_retry_limit=limit,
+                output_limit=8192,
+            )
+            for limit in retry_limits
+        ]
         options = replace(service_options(), outbox=Outbox(str(tmp_path), SYSTEM_ID))
-        with RunnerService(gitlab, tmp_path, settings, concurrent=10, options=options):
-            check_all(gitlab, jobs)
-            # a verdict whose answer was lost is told once more
-            wait_until_empty(tmp_path)
-            check_all(gitlab, jobs)
+        try:
+            with RunnerService(gitlab, tmp_path, runners=runners, concurrent=10, options=options):
+                check_all(gitlab, jobs, timeout)
+                # a verdict whose answer was lost is told once more
+                wait_until_empty(tmp_path, timeout)
+                check_all(gitlab, jobs)
+        finally:
+            if isinstance(harm, Outage):
+                harm.end()
+        assert isinstance(harm, Outage) or any(seen.fault for seen in gitlab.requests), "no fault struck"
 
 
 def faults(*pairs: tuple[tuple[str, str], Fault], times: int = 10) -> Callable[[FakeGitLab], None]:
@@ -80,17 +104,15 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("retry_limit", [1, 10], ids=["outbox", "slot"])
 @pytest.mark.parametrize("name", FAULTS)
-def test_fault(tmp_path: Path, name: str, retry_limit: int) -> None:
-    run_all(tmp_path, FAULTS[name], retry_limit=retry_limit)
+def test_fault(tmp_path: Path, name: str) -> None:
+    run_all(tmp_path, FAULTS[name])
 
 
-@pytest.mark.parametrize("retry_limit", [1, 10], ids=["outbox", "slot"])
-def test_answer_after_the_time_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retry_limit: int) -> None:
+def test_answer_after_the_time_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(Timeouts.__init__.__kwdefaults__, "header", 0.7)
     late = slow(1.5, handled=True)
-    run_all(tmp_path, both(late, times=8), retry_limit=retry_limit, long_poll=0.3)
+    run_all(tmp_path, both(late, times=8), long_poll=0.3)
 
 
 def test_all_faults_at_once(tmp_path: Path) -> None:
@@ -98,7 +120,7 @@ def test_all_faults_at_once(tmp_path: Path) -> None:
         for inject in FAULTS.values():
             inject(_Few(gitlab))  # type: ignore[arg-type]
 
-    run_all(tmp_path, harm, retry_limit=2)
+    run_all(tmp_path, harm)
 
 
 class _Few:
@@ -113,22 +135,29 @@ class _Few:
         self._skip += 2
 
 
-def down(seconds: float) -> Callable[[FakeGitLab], None]:
-    """Down from the first trace patch on, which comes in the middle of jobs."""
+class Outage:
+    """Down from the third trace patch on, which comes in the middle of jobs."""
 
-    def harm(gitlab: FakeGitLab) -> None:
-        def watch() -> None:
-            gitlab.wait_for_requests(*PATCH, 3)
-            gitlab.go_down()
-            threading.Event().wait(seconds)
-            gitlab.come_back()
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._thread: threading.Thread | None = None
 
-        threading.Thread(target=watch, name="outage").start()
+    def __call__(self, gitlab: FakeGitLab) -> None:
+        self._thread = threading.Thread(target=lambda: self._run(gitlab), name="outage")
+        self._thread.start()
 
-    return harm
+    def _run(self, gitlab: FakeGitLab) -> None:
+        gitlab.wait_for_requests(*PATCH, 3)
+        gitlab.go_down()
+        threading.Event().wait(self._seconds)
+        gitlab.come_back()
+
+    def end(self) -> None:
+        """Wait for the end: nobody may bring a server back that is not wanted any more."""
+        if self._thread is not None:
+            self._thread.join()
 
 
-@pytest.mark.parametrize("retry_limit", [1, 10], ids=["outbox", "slot"])
 @pytest.mark.parametrize("seconds", [4, pytest.param(60, marks=pytest.mark.slow)])
-def test_server_is_down_in_mid_job(tmp_path: Path, seconds: int, retry_limit: int) -> None:
-    run_all(tmp_path, down(seconds), retry_limit=retry_limit)
+def test_server_is_down_in_mid_job(tmp_path: Path, seconds: int) -> None:
+    run_all(tmp_path, Outage(seconds), retry_limits=(1, 4), timeout=60 + 3 * seconds)
