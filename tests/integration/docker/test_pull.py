@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import lzma
 import subprocess
 import time
@@ -184,6 +185,17 @@ def test_platform_that_the_image_does_not_have_is_told(registry: StandInRegistry
     assert caught.value.reason == UNCLASSIFIED
 
 
+@pytest.mark.parametrize(
+    "name", ["../../containers/json", "a b", "UPPER", "x\r\nHost: y", "x?a=b#c", "x/../y", "-", "é"]
+)
+@pytest.mark.parametrize("policy", list(PullPolicy))
+def test_name_that_is_none_fails_and_does_nothing_else(store_of: StoreOf, name: str, policy: PullPolicy) -> None:
+    with pytest.raises(SystemFailure) as caught:
+        store_of().obtain(name, [policy])
+    assert not caught.value.retriable
+    assert str(caught.value).startswith(f'failed to pull image "{name}" with specified policies [{policy}]: ')
+
+
 # --- authentication -----------------------------------------------------------------------------------------------
 
 
@@ -281,6 +293,17 @@ def test_denied_image_is_an_error_of_the_configuration(
         store_of().obtain(f"{registry.host}/app:1", [ALWAYS])
     assert caught.value.reason == CONFIGURATION
     assert "will be retried" not in trace.text
+
+
+def test_words_of_a_hostile_registry_are_one_short_line(registry: StandInRegistry, store_of: StoreOf) -> None:
+    message = "first\r\n\x1b[2Jsection_start:1:x\r" + "y" * 100_000
+    body = json.dumps({"errors": [{"code": "UNKNOWN", "message": message, "detail": "z"}]}).encode()
+    registry.add_image("app", "1")
+    registry.fail("/manifests/", status=404, body=body)
+    with pytest.raises(SystemFailure, match=r"first \[2Jsection_start:1:x y+\.\.\.$") as caught:
+        store_of().obtain(f"{registry.host}/app:1", [ALWAYS])
+    assert len(str(caught.value)) < 1200
+    assert str(caught.value).isprintable()
 
 
 def test_manifest_cut_in_the_middle_is_tried_again(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import re
 import stat
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from pyrunner.executors.docker.engine.address import EngineAddress
 from pyrunner.executors.docker.engine.engine import opened
 from pyrunner.executors.docker.images.helper_image import REPOSITORY, official_helper_image
 from pyrunner.testing.docker_images import TestImages
+from pyrunner.testing.docker_rootfs import tar_of
 from pyrunner.testing.docker_runner import DockerRunner
 from pyrunner.testing.fake_gitlab import FakeJob
 from pyrunner.testing.job_payload import job_payload
@@ -300,6 +304,29 @@ class TestHelperImage:
         job = runner.finished(job_payload())
         assert job.state == "success", text(job)
         assert "helper" not in text(job)
+
+
+class TestPrebuiltHelperImage:
+    """An archive where packages put it, and nothing else."""
+
+    @pytest.fixture
+    def docker_keys(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+        flavor = f"test{time.time_ns()}"
+        with opened(EngineAddress()) as engine:
+            official = official_helper_image(engine.facts, flavor)
+            archive = tmp_path / "lib/gitlab-runner/helper-images" / f"{official.archive}.tar.xz"
+            archive.parent.mkdir(parents=True)
+            archive.write_bytes(lzma.compress(tar_of({"/marker": b"helper"}), preset=0))
+            monkeypatch.setattr(sys, "argv", [str(tmp_path / "bin/pyrunner")])
+            yield {"helper_image": "", "helper_image_flavor": flavor}
+            engine.remove_image(official.name)
+
+    def test_is_loaded_in_place_of_a_pull(self, runner: DockerRunner) -> None:
+        job = runner.finished(job_payload(features=FEATURES))
+        # the archive of this test holds no programs: its entrypoint cannot be started
+        assert job.state == "failed"
+        assert "dumb-init" in text(job)
+        assert "Pulling" not in text(job)
 
 
 def test_helper_image_of_the_config_is_told_with_the_official_one(runner: DockerRunner) -> None:

@@ -10,18 +10,28 @@ from pyrunner.base.cancel import CancelToken
 from pyrunner.executors.docker.auth.book import RegistryCredentials
 from pyrunner.executors.docker.engine.engine import Engine
 from pyrunner.executors.docker.engine.errors import EngineError, EngineUnreachableError
-from pyrunner.executors.docker.images.pull_errors import EXTERNAL, failure_reason, may_pass
+from pyrunner.executors.docker.images.pull_errors import failure_reason, may_pass
 from pyrunner.executors.protocol import TraceWriter
 
 TRIES = 3
 _SHORTEST_PAUSE = 2.0
 _LONGEST_PAUSE = 10.0
+#: Characters of a registry's message.
+_LONGEST_MESSAGE = 1000
+_LONGEST_SCAN = 10 * _LONGEST_MESSAGE
 
 
 def pause_before(attempt: int) -> float:
     """Seconds before the try with this number (2, 3, …): 2–10, longer each time, never the same for all runners."""
     longest = min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2 ** (attempt - 1))
     return random.uniform(max(_SHORTEST_PAUSE, longest / 2), longest)  # noqa: S311 - no secret
+
+
+def one_line(text: str) -> str:
+    """What a registry said, fit for a line of a log: it may be anybody's."""
+    printable = "".join(character if character.isprintable() else " " for character in text[:_LONGEST_SCAN])
+    words = " ".join(printable.split())
+    return words if len(words) <= _LONGEST_MESSAGE else f"{words[:_LONGEST_MESSAGE]}..."
 
 
 class Puller:
@@ -68,26 +78,17 @@ class Puller:
             self._token.raise_if_cancelled()
 
     def _once(self, reference: str, auth: dict[str, str] | None, platform: str) -> None:
-        # Connections of its own: one that is broken off in the middle is of no use to anybody.
-        engine = self._engine.sibling()
         try:
-            with engine.pull(reference, auth, self._token, platform) as progress:
+            with self._engine.pull(reference, auth, self._token, platform) as progress:
                 for step in progress:
                     _check(step)
+        except EngineUnreachableError:
+            raise
         except EngineError as error:
-            raise _explained(error) from error
-        finally:
-            engine.close()
+            message = one_line(str(error))
+            raise EngineError(message, status=error.status, reason=failure_reason(message)) from error
 
 
 def _check(step: dict[str, Any]) -> None:
     if error := step.get("error"):
         raise EngineError(str(error))
-
-
-def _explained(error: EngineError) -> EngineError:
-    message = str(error)
-    if not isinstance(error, EngineUnreachableError):
-        return EngineError(message, status=error.status, reason=failure_reason(message))
-    # The engine itself always answers: it is the registry behind it that says nothing.
-    return EngineError("no answer from the registry", reason=EXTERNAL) if "timed out" in message else error
