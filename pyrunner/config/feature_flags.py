@@ -23,11 +23,15 @@ class FeatureFlag:
 FEATURE_FLAGS: dict[str, FeatureFlag] = {
     flag.name: flag
     for flag in (
-        FeatureFlag("FF_NETWORK_PER_BUILD", "docker: one network per job (name in CI_BUILD_NETWORK_NAME)"),
+        FeatureFlag(
+            "FF_NETWORK_PER_BUILD", "docker: one network per job (name in CI_BUILD_NETWORK_NAME)", built=True
+        ),
         FeatureFlag("FF_USE_LEGACY_KUBERNETES_EXECUTION_STRATEGY", "kubernetes: exec instead of attach"),
         FeatureFlag("FF_USE_DIRECT_DOWNLOAD", "artifacts: direct_download=true on first try", default=True, built=True),
         FeatureFlag("FF_USE_FASTZIP", "fast zip implementation (deprecated switch)", default=True, built=True),
-        FeatureFlag("FF_DISABLE_UMASK_FOR_DOCKER_EXECUTOR", "no umask 0000; chown to the image user instead"),
+        FeatureFlag(
+            "FF_DISABLE_UMASK_FOR_DOCKER_EXECUTOR", "no umask 0000; chown to the image user instead", built=True
+        ),
         FeatureFlag("FF_ENABLE_BASH_EXIT_CODE_CHECK", "explicit exit-code check after each script command", built=True),
         FeatureFlag("FF_USE_WINDOWS_LEGACY_PROCESS_STRATEGY", "old Windows process set-up"),
         FeatureFlag("FF_USE_LEGACY_BASH_EVAL", ": | eval … form of the bash wrapper", built=True),
@@ -50,7 +54,7 @@ FEATURE_FLAGS: dict[str, FeatureFlag] = {
         FeatureFlag("FF_USE_GIT_BUNDLE_URIS", "git transfer.bundleURI=true", default=True, built=True),
         FeatureFlag("FF_USE_GIT_NATIVE_CLONE", "git clone (git ≥ 2.49) for strategy clone", built=True),
         FeatureFlag("FF_USE_DUMB_INIT_WITH_KUBERNETES_EXECUTOR", "dumb-init as PID 1"),
-        FeatureFlag("FF_USE_INIT_WITH_DOCKER_EXECUTOR", "docker --init"),
+        FeatureFlag("FF_USE_INIT_WITH_DOCKER_EXECUTOR", "docker --init", built=True),
         FeatureFlag("FF_LOG_IMAGES_CONFIGURED_FOR_JOB", "log image names in the runner log", built=True),
         FeatureFlag("FF_USE_DOCKER_AUTOSCALER_DIAL_STDIO", "tunnel via docker system dial-stdio", default=True),
         FeatureFlag("FF_CLEAN_UP_FAILED_CACHE_EXTRACT", "remove cache paths after a failed extraction", built=True),
@@ -86,7 +90,7 @@ FEATURE_FLAGS: dict[str, FeatureFlag] = {
         FeatureFlag("FF_USE_PARALLEL_ARTIFACT_TRANSFER", "parallel artifact download", built=True),
         FeatureFlag("FF_CONCRETE", "whole job through step-runner"),
         FeatureFlag("FF_SUSPENDABLE_ENVIRONMENTS", "suspend/resume of job environments"),
-        FeatureFlag("FF_USE_NATIVE_CONTAINER_STOP", "plain container stop on cancel"),
+        FeatureFlag("FF_USE_NATIVE_CONTAINER_STOP", "plain container stop on cancel", built=True),
         FeatureFlag("FF_TEST_FEATURE", "no effect (tests)"),
     )
 }

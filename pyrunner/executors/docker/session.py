@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from pyrunner.base.kill_point import kill_point
+from pyrunner.executors.docker import ownership
 from pyrunner.executors.docker.containers import Containers
 from pyrunner.executors.docker.context import DockerJob
 from pyrunner.executors.docker.engine.engine import Engine
@@ -26,7 +27,6 @@ from pyrunner.executors.protocol import ExecutorCommand
 from pyrunner.shells.loader import shell
 from pyrunner.shells.protocol import ShellType
 
-DISABLE_UMASK = "FF_DISABLE_UMASK_FOR_DOCKER_EXECUTOR"
 USE_INIT = "FF_USE_INIT_WITH_DOCKER_EXECUTOR"
 NATIVE_STOP = "FF_USE_NATIVE_CONTAINER_STOP"
 #: Before it, a MAC address is the container's and not the network's (facts/executors.md 6.5).
@@ -56,6 +56,8 @@ class DockerSession:
             BaseException: the token's cause, when cancelled.
         """
         job = self._job
+        if job.flag(ownership.FLAG):
+            job.trace.plain(ownership.NOTICE)
         self._images.check_build(image)
         self._network.prepare()
         self._volumes.prepare()
@@ -71,9 +73,13 @@ class DockerSession:
 
     def run(self, command: ExecutorCommand) -> None:
         """Run a stage where it belongs."""
-        runner = self._helper if command.predefined else self._build
-        assert runner is not None  # noqa: S101 - prepared before
-        runner.run(command)
+        helper, build = self._helper, self._build
+        assert helper is not None and build is not None  # noqa: S101, PT018 - prepared before
+        if not command.predefined:
+            build.run(command)
+            return
+        helper.run(command)
+        ownership.Handover(self._job, build=build.run, helper=helper.run).after(command)
 
     def cleanup(self) -> bool:
         """Remove everything but caches; errors are logged. Whether there were none, now or before."""
@@ -97,7 +103,7 @@ class DockerSession:
     # --- containers -------------------------------------------------------------------------------------------
 
     def _new_helper(self, image: PresentImage) -> ResidentHelper:
-        program = STAGE_PROGRAM_WITH_UMASK if self._job.flag(DISABLE_UMASK) else STAGE_PROGRAM
+        program = STAGE_PROGRAM_WITH_UMASK if self._job.flag(ownership.FLAG) else STAGE_PROGRAM
         return ResidentHelper(
             self._engine,
             self._containers,

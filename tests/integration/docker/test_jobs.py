@@ -122,3 +122,19 @@ def test_abort_leaves_nothing_behind(runner: DockerRunner) -> None:
     runner.gitlab.wait_for_trace(identity, b"O started", 30)
     runner.gitlab.cancel(identity, force=True)
     runner.gitlab.wait_for(identity, ("canceled", "failed"), 40)
+
+
+@pytest.mark.parametrize(("user", "owner"), [("tester", "tester"), ("root", "root"), ("", "root")])
+def test_sources_belong_to_the_user_of_the_build_container_without_umask(
+    runner: DockerRunner, repository: GitRepository, user: str, owner: str
+) -> None:
+    image = {"name": runner.scope.images.build, "executor_opts": {"docker": {"user": user}} if user else {}}
+    flag = {"FF_DISABLE_UMASK_FOR_DOCKER_EXECUTOR": "true"}
+    script = ["stat -c 'owner %U mode %a' hello.txt", "echo more >> hello.txt"]
+    job = runner.finished(
+        job_payload(script, git_info=repository.git_info(runner.gitlab.url), image=image, variables=flag)
+    )
+    log = text(job)
+    assert job.state == "success", log
+    assert "Not using umask - FF_DISABLE_UMASK_FOR_DOCKER_EXECUTOR is set!\n" in log
+    assert f"owner {owner} mode 644" in log

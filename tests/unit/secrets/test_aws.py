@@ -161,7 +161,7 @@ def test_incomplete_login_is_a_configuration_error(
 @pytest.mark.parametrize(
     ("server", "words"),
     [
-        ({"jwt": make_jwt("another")}, r"400 .* \(InvalidIdentityToken: invalid audience"),
+        ({"jwt": make_jwt("another", lifetime=3600)}, r"400 .* \(InvalidIdentityToken: invalid audience"),
         ({"role_arn": "arn:aws:iam::1:role/other"}, r"403 Forbidden \(AccessDenied: Not authorized"),
     ],
 )
