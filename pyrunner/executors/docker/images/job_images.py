@@ -13,8 +13,6 @@ from pyrunner.executors.docker.images.policies import effective_policies
 from pyrunner.executors.docker.images.prebuilt import load_prebuilt
 from pyrunner.executors.docker.images.store import ImageStore, PresentImage
 
-_CONCRETE = "FF_CONCRETE"
-
 
 class JobImages:
     """Build, service and helper images. All methods raise `SystemFailure`, or the token's cause when cancelled."""
@@ -48,13 +46,12 @@ class JobImages:
     def helper(self, shell_name: str) -> PresentImage:
         """The helper container's image: the config's, else the official one: present, from an archive, or pulled."""
         job, docker = self._job, self._job.docker
-        flavor = docker.helper_image_flavor or ("concrete" if job.flag(_CONCRETE) else "")
         chosen = job.variables.expand(docker.helper_image)
         if chosen and self._engine.facts.os == "windows":
             # No need to know this Windows when its image is not asked for.
             job.trace.plain(f"Using helper image:  {chosen}")
             return self._store.obtain(chosen, effective_policies(docker, chosen))
-        official = official_helper_image(self._engine.facts, flavor, pwsh=shell_name == "pwsh")
+        official = official_helper_image(self._engine.facts, docker.helper_image_flavor, pwsh=shell_name == "pwsh")
         if chosen:
             job.trace.plain(f"Using helper image:  {chosen}  (overridden, default would be  {official.name} )")
             return self._store.obtain(chosen, effective_policies(docker, chosen))
