@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config": ("config", "Show the config schema and the feature flags"),
     "exec": ("exec", "Run the pipeline of this repository here"),
     "coordinator": ("coordinator", "Serve the runner API without GitLab"),
+    "docker": ("docker", "Show and remove what docker jobs have made"),
     "artifacts-downloader": ("artifacts_downloader", "Download and extract build artifacts (internal)"),
     "artifacts-uploader": ("artifacts_uploader", "Create and upload build artifacts (internal)"),
     "cache-archiver": ("cache_archiver", "Create and upload cache artifacts (internal)"),

@@ -39,7 +39,10 @@ class DockerProvider(DefaultExecutorProvider):
         from pyrunner.config.docker import DockerConfig
         from pyrunner.executors.docker.cleaning import AFTER_START, CLEANER
         from pyrunner.executors.docker.engine.address import engine_address
+        from pyrunner.executors.docker.volumes.uses import USES, uses_directory
 
+        if home:
+            USES.directory = uses_directory(home)
         for address in {engine_address(config.docker or DockerConfig()) for config in configs}:
             CLEANER.request(address, system_id, AFTER_START)
 

@@ -1,0 +1,1 @@
+"""What ``pyrunner docker`` prints and removes."""
