@@ -31,6 +31,8 @@ class CancelToken:
         self._deadline: float | None = None
         self._timers: list[_Timer] = []
         self._detach: Callback | None = None
+        self._parent = parent
+        self._urgency: CancelToken | None = None
         if parent is not None:
             self._deadline = parent._deadline
             self._detach = parent.on_cancel(lambda: self.cancel(parent.cause or RuntimeError("cancelled")))
@@ -68,9 +70,25 @@ class CancelToken:
         detach, self._detach = self._detach, None
         if detach is not None:
             detach()
+        with self._lock:
+            self._parent = None
+            urgency = self._urgency
+        if urgency is not None:
+            urgency.close()
         timers, self._timers = self._timers, []
         for timer in timers:
             timer.token = None
+
+    @property
+    def urgency(self) -> CancelToken:
+        """Cancelled when there is no time left for an orderly end: what this token has stopped is killed at once.
+
+        That of a parent reaches its children, like a cancel.
+        """
+        with self._lock:
+            if self._urgency is None:
+                self._urgency = CancelToken(self._parent.urgency if self._parent is not None else None)
+            return self._urgency
 
     @property
     def cancelled(self) -> bool:

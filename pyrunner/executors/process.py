@@ -144,7 +144,7 @@ class ProcessGroup:
         False when the leader has ended first, cancelled or not; `wait` then tells how.
         """
         wake = Wake()
-        detach = token.on_cancel(wake.set)
+        detach = _woken(token, wake)
         try:
             ready = self._loop(output, token, wake, grace or GracePeriods(), descriptor)
             if ready:
@@ -169,12 +169,12 @@ class ProcessGroup:
         """
         grace = grace or GracePeriods()
         wake = Wake()
-        detach = token.on_cancel(wake.set)
+        detach = _woken(token, wake)
         try:
             self._loop(output, token, wake, grace)
             output.finish()
             if self._level:
-                self._end_stragglers(output, grace)
+                self._end_stragglers(output, grace, token)
         except BaseException:
             # Nobody will look after these processes any more.
             self._signal(signal.SIGKILL)
@@ -224,7 +224,7 @@ class ProcessGroup:
             if wake.fileno() in ready:
                 wake.clear()
             if token.cancelled:
-                self._climb(grace)
+                self._climb(grace, token)
                 # Ready or not: from now on only the end of the leader counts.
                 awaited = _exchange(poller, awaited, -1)
             elif awaited in ready:
@@ -240,10 +240,12 @@ class ProcessGroup:
         # Rounded up: a poll that returns just before its time would be a busy loop.
         return None if pause is None else int(pause * 1000) + 1
 
-    def _climb(self, grace: GracePeriods) -> None:
+    def _climb(self, grace: GracePeriods, token: CancelToken) -> None:
         """The next step of the ladder, when its time has come."""
         now = time.monotonic()
-        if self._deadline is not None and now < self._deadline:
+        if self._level < 2 and token.urgency.cancelled:  # noqa: PLR2004 - the step after SIGKILL
+            self._level = 1
+        elif self._deadline is not None and now < self._deadline:
             return
         if self._level == 0:
             self._signal(signal.SIGTERM)
@@ -261,7 +263,7 @@ class ProcessGroup:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
-    def _end_stragglers(self, output: Output, grace: GracePeriods) -> None:
+    def _end_stragglers(self, output: Output, grace: GracePeriods, token: CancelToken) -> None:
         """Bring down what a cancelled leader has left in its group: it got the same signals and the same time.
 
         The leader is not reaped yet, so its group cannot be another one of the same number.
@@ -269,12 +271,23 @@ class ProcessGroup:
         pause = 0.01
         while _members(self.pid):
             try:
-                self._climb(grace)
+                self._climb(grace, token)
             except SystemFailure:
                 return
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_STRAGGLER_PAUSE)
             output.finish()
+
+
+def _woken(token: CancelToken, wake: Wake) -> Callable[[], None]:
+    """Have a cancel and its urgency set `wake`; returns what takes that back."""
+    detach = token.on_cancel(wake.set), token.urgency.on_cancel(wake.set)
+
+    def take_back() -> None:
+        for each in detach:
+            each()
+
+    return take_back
 
 
 def _exchange(poller: select.poll, old: int, new: int) -> int:

@@ -74,6 +74,10 @@ class JobCancel:
         """This process was told to stop by a signal, in Go's words: ``terminated``, ``interrupt``, ``quit``."""
         self.token.cancel(JobInterrupted(f"aborted: {signal_text}"))
 
+    def kill(self) -> None:
+        """This process must go: processes that still take their time to end are killed. Comes after `interrupt`."""
+        self.token.urgency.cancel(JobInterrupted("no time left"))
+
     def lose(self, cause: JobError) -> None:
         """The executor lost the instance that the job runs on."""
         self.token.cancel(cause)

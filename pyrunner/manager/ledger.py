@@ -23,6 +23,7 @@ class Ledger:
         self._jobs: set[JobCancel] = set()
         self._turned_away: set[str] = set()
         self._signal = ""
+        self._killed = False
         self._clock = clock
 
     @property
@@ -84,10 +85,12 @@ class Ledger:
         with self._lock:
             numbers = self._slots.start_job(token, project_id)
             self._jobs.add(cancel)
-            signal = self._signal
+            signal, killed = self._signal, self._killed
         if signal:
             # taken while the process was told to stop: the stop must not miss it
             cancel.interrupt(signal)
+        if killed:
+            cancel.kill()
         try:
             yield numbers
         finally:
@@ -103,6 +106,14 @@ class Ledger:
             jobs = list(self._jobs)
         for cancel in jobs:
             cancel.interrupt(signal)
+
+    def kill(self) -> None:
+        """Kill what interrupted jobs have not ended yet: left behind, it would run on with nobody to look after it."""
+        with self._lock:
+            self._killed = True
+            jobs = list(self._jobs)
+        for cancel in jobs:
+            cancel.kill()
 
     def reloaded(self) -> None:
         """The config is another one: forget health and learned limits."""

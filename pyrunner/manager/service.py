@@ -26,7 +26,7 @@ from pyrunner.manager.post import Post
 from pyrunner.manager.recovery import recover
 from pyrunner.manager.reload import WATCH_INTERVAL, ConfigWatch
 from pyrunner.manager.rotation import Rotation, rotate
-from pyrunner.manager.shutdown import Process, Shutdown, StopAction
+from pyrunner.manager.shutdown import LAST_WAIT, Process, Shutdown, StopAction
 from pyrunner.store.letter import Sender
 from pyrunner.store.outbox import Outbox
 
@@ -230,6 +230,8 @@ class Service:
 
     def _end(self) -> int:
         if not self._wait_for_workers():
+            self._ledger.kill()
+            self._dispatch_ends_within(LAST_WAIT)
             self._stop.cancel(PyrunnerError("the process must go"))
             log.warning("Forceful shutdown not finished properly", extra=self._counts())
             return 1
@@ -262,6 +264,13 @@ class Service:
         if told is None:
             self._tell_shutdown(self._shutdown.state)
         return True
+
+    def _dispatch_ends_within(self, seconds: float) -> None:
+        """Give the ends of killed jobs the time to be told."""
+        deadline = time.monotonic() + seconds
+        while self._dispatch.workers and (pause := deadline - time.monotonic()) > 0:
+            self._wake.wait(pause)
+            self._wake.clear()
 
     def _tell_shutdown(self, state: Process) -> float | None:
         """Log what begins; the deadline if there is one."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+#: Seconds for the last words of jobs whose processes had to be killed because the process leaves.
+LAST_WAIT = 2.0
+
 
 class Process(Enum):
     """Where the process stands."""

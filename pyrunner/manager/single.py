@@ -19,7 +19,7 @@ from pyrunner.manager.entry import Clients, Entry, FindProvider, make_entries
 from pyrunner.manager.ledger import Ledger
 from pyrunner.manager.poller import Polled, Poller
 from pyrunner.manager.post import Post
-from pyrunner.manager.shutdown import Process, Shutdown, StopAction
+from pyrunner.manager.shutdown import LAST_WAIT, Process, Shutdown, StopAction
 from pyrunner.store.letter import Sender
 from pyrunner.store.outbox import Outbox
 
@@ -130,6 +130,11 @@ class SingleRunner:
         self._wake.set()
 
     def _leave(self, text: str) -> None:
+        self._ledger.kill()
+        deadline = time.monotonic() + LAST_WAIT
+        while not self._finished and (pause := deadline - time.monotonic()) > 0:
+            self._wake.wait(pause)
+            self._wake.clear()
         self._stop.cancel(PyrunnerError(text))
         raise PyrunnerError(text)
 

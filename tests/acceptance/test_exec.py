@@ -351,7 +351,7 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP])
 def test_a_stop_signal_cancels_the_jobs(project: Project, start: Start, tmp_path: Path, number: int) -> None:
     mark = tmp_path / "pid"
     project.write(
@@ -368,6 +368,28 @@ def test_a_stop_signal_cancels_the_jobs(project: Project, start: Start, tmp_path
     assert (process.returncode, errors) == (1, "")
     for text in ("test / long: canceled", "deploy / later: canceled", "The pipeline was canceled"):
         assert text in output
+    pid = int(mark.read_text())
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the job's shell is left behind")
+
+
+def test_a_second_interrupt_leaves_at_once_and_no_job_behind(project: Project, start: Start, tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    project.write(
+        ".gitlab-ci.yml",
+        f"""
+        stubborn: {{script: ["trap '' TERM INT HUP", 'echo $$ > {mark}', 'while :; do sleep 0.1; done']}}
+        """,
+    )
+    process = start()
+    wait_for(lambda: mark.exists() and mark.read_text().strip() != "", "the job does not start")
+    process.send_signal(signal.SIGINT)
+    assert process.stdout is not None
+    while "once more leaves at once" not in (line := process.stdout.readline()):
+        assert line, "it ended at the first interrupt"
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    process.communicate(timeout=60)
+    assert (process.returncode, time.monotonic() - begin < 15) == (1, True)
     pid = int(mark.read_text())
     wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the job's shell is left behind")
 

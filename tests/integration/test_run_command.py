@@ -109,11 +109,11 @@ def test_quit_waits_and_term_then_aborts(gitlab: FakeGitLab, process: RunnerProc
     assert b"aborted: terminated" in gitlab.job(job_id).trace
 
 
-def test_second_signal_of_a_forceful_stop_leaves_at_once(
+def test_second_signal_of_a_forceful_stop_leaves_at_once_and_nothing_running(
     gitlab: FakeGitLab, process: RunnerProcess, tmp_path: Path
 ) -> None:
     script = f"trap '' TERM; echo $BASHPID > {tmp_path}/begun; while [ ! -e {tmp_path}/gate ]; do sleep 0.02; done"
-    gitlab.submit(job_payload([script]))
+    job_id = gitlab.submit(job_payload([script]))
     wait_for_file(tmp_path / "begun")
     try:
         process.signal(signal.SIGTERM)
@@ -122,11 +122,12 @@ def test_second_signal_of_a_forceful_stop_leaves_at_once(
         process.signal(signal.SIGTERM)
         assert process.wait() == 1
         assert time.monotonic() - begin < 5
+        assert gone(int((tmp_path / "begun").read_text()))
     finally:
         (tmp_path / "gate").touch()
+    assert b"ERROR: Job failed: aborted: terminated" in gitlab.job(job_id).trace
     assert "WARNING: Forceful shutdown not finished properly" in process.log
     assert "FATAL: Service run failed" in process.log
-    assert gone(int((tmp_path / "begun").read_text()))
 
 
 def test_hup_and_a_changed_file_reload(gitlab: FakeGitLab, process: RunnerProcess, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from pyrunner.cli.exec.git import LOCAL_VARIABLES
 from pyrunner.cli.exec.plan import Plan
 from pyrunner.cli.exec.rooms import Room, repository_key
 from pyrunner.cli.exec.snapshot import take_snapshot
+from pyrunner.cli.signals import SIGNAL_TEXTS
 from pyrunner.pipeline.schedule import State
 from pyrunner.pipeline.variables import RunContext, job_tags
 from pyrunner.server.app import EmbeddedServer
@@ -200,7 +201,7 @@ def _tags(plan: Plan, context: RunContext) -> list[str]:
 @contextmanager
 def _signals(stop: Callable[[str], None]) -> Iterator[None]:
     """Have the stop signals of a terminal call `stop` with GitLab's name for them."""
-    names = {signal.SIGINT: "interrupt", signal.SIGTERM: "terminated", signal.SIGHUP: "hangup"}
+    names = {**SIGNAL_TEXTS, signal.SIGHUP: "hangup"}
     before = {number: signal.signal(number, lambda given, frame: stop(names[given])) for number in names}  # type: ignore[index]
     try:
         yield

@@ -89,6 +89,29 @@ def test_cancel_from_another_thread_wakes_a_waiter_at_once() -> None:
     thread.join()
 
 
+def test_urgency_reaches_children_made_before_and_after_and_nobody_above() -> None:
+    parent = CancelToken()
+    middle = parent.child()
+    early = middle.child()
+    seen: list[str] = []
+    early.urgency.on_cancel(lambda: seen.append("early"))
+    middle.urgency.cancel(ValueError("now"))
+    assert seen == ["early"]
+    assert middle.child().urgency.cancelled
+    assert not parent.urgency.cancelled
+    assert not middle.cancelled
+
+
+def test_a_closed_token_hears_nothing_of_its_parents_urgency() -> None:
+    parent = CancelToken()
+    child = parent.child()
+    assert not child.urgency.cancelled
+    child.close()
+    parent.urgency.cancel(ValueError("now"))
+    assert not child.urgency.cancelled
+    assert parent.urgency._callbacks == {}
+
+
 def test_many_finished_jobs_leave_no_deadlines_behind() -> None:
     from pyrunner.base import cancel
 

@@ -147,6 +147,22 @@ def test_script_that_ignores_sigterm_is_killed(runner: Runner) -> None:
     _wait_until_gone(runner.pid)
 
 
+def test_script_that_ignores_sigterm_is_killed_at_once_when_time_has_run_out(runner: Runner) -> None:
+    def hurry() -> None:
+        runner.trace.wait_for("trapped")
+        runner.token.cancel(JobCanceled())
+        runner.token.urgency.cancel(JobCanceled())
+
+    thread = threading.Thread(target=hurry)
+    thread.start()
+    begin = time.monotonic()
+    with pytest.raises(JobCanceled):
+        runner.run("trap '' TERM; echo trapped; while :; do sleep 0.05; done", GracePeriods(terminate=600))
+    thread.join()
+    assert time.monotonic() - begin < 60
+    _wait_until_gone(runner.pid)
+
+
 def test_cancel_takes_the_whole_group_down(runner: Runner) -> None:
     script = "(trap '' TERM; while :; do sleep 0.05; done) & echo pid=$!; wait"
     with pytest.raises(JobCanceled):
