@@ -79,6 +79,8 @@ class DockerSession:
             build.run(command)
             return
         helper.run(command)
+        # it has opened them before it was ready
+        self._volumes.opened()
         ownership.Handover(self._job, build=build.run, helper=helper.run).after(command)
 
     def cleanup(self) -> bool:
