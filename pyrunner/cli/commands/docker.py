@@ -50,7 +50,7 @@ COMMAND = Command(
             flags=[
                 *_ENGINE,
                 Flag("leftovers", "bool", "only what nobody will come back for"),
-                Flag("fast", "bool", "do not ask the engine for sizes"),
+                Flag("size", "bool", "sizes of cache volumes, too; the engine takes a while for them"),
             ],
             description=(
                 "STANDING is `in use` while the process lives that made the object, `leftover` when it is gone, "

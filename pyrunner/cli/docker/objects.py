@@ -25,7 +25,7 @@ def list_objects(call: Invocation) -> int:
     uses = volume_uses(call)
     for address in engines(call):
         with opened(address) as engine:
-            found += [(address.host, item) for item in inventory(engine, uses, sizes=not call.flag("fast"))]
+            found += [(address.host, item) for item in inventory(engine, uses, sizes=call.flag("size"))]
     if call.flag("leftovers"):
         found = [(host, item) for host, item in found if item.standing is Standing.LEFTOVER]
     if call.text("output") == "json":
@@ -89,7 +89,7 @@ def _row(item: Item) -> tuple[object, ...]:
         item.label("runner.id") or "-",
         age(item.listed.created),
         age(cache.used) if cache else "-",
-        readable_size(cache.size) if cache else "-",
+        readable_size(cache.size) if cache and cache.size else "-",
         item.listed.name,
     )
 

@@ -23,7 +23,7 @@ class Item:
     kind: str
     listed: Listed
     standing: Standing
-    #: Of a cache volume; None for everything else, and where sizes were not asked for.
+    #: Of a cache volume; None for everything else.
     cache: CacheVolume | None = None
 
     @property
@@ -36,7 +36,7 @@ class Item:
         return self.listed.labels.get(f"{labels.PREFIX}{key}", "")
 
 
-def inventory(engine: Engine, uses: VolumeUses, *, sizes: bool = True) -> list[Item]:
+def inventory(engine: Engine, uses: VolumeUses, *, sizes: bool = False) -> list[Item]:
     """Everything that carries our labels, containers first; `sizes` takes an engine a while.
 
     Raises:
@@ -48,12 +48,12 @@ def inventory(engine: Engine, uses: VolumeUses, *, sizes: bool = True) -> list[I
 
     def item(kind: str, listed: Listed) -> Item:
         place = standing(listed, view)
-        size, busy = usage.get(listed.name, (0, False))
+        # not asked for is as good as in use: then nobody removes it
+        size, busy = usage.get(listed.name, (0, True))
         last = max(uses.last(listed.name), listed.created)
-        cache = CacheVolume(name=listed.name, size=size, used=last, busy=busy)
-        return Item(
-            kind=kind, listed=listed, standing=place, cache=cache if place is Standing.CACHE and usage else None
-        )
+        is_cache = place is Standing.CACHE
+        cache = CacheVolume(name=listed.name, size=size, used=last, busy=busy) if is_cache else None
+        return Item(kind=kind, listed=listed, standing=place, cache=cache)
 
     return [
         *(item("container", listed) for listed in found.containers),
