@@ -50,16 +50,45 @@ def main(words: Sequence[str] | None = None) -> int:
     program = os.path.basename(sys.argv[0]) or "pyrunner"
     if program == "__main__.py":
         program = "pyrunner"
+    _open_missing_streams()
     try:
-        return _main(program, words)
-    except PyrunnerError as error:
-        return _say(error)
+        code = _main(program, words)
+        # here and not at the interpreter's end, where an error could only be shown as it is
+        sys.stdout.flush()
     except BrokenPipeError:
         # the reader of our output went away (`pyrunner … | head`): nothing is left to say
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_FATAL
+        code = EXIT_FATAL
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        code = EXIT_INTERRUPTED
+    except (PyrunnerError, OSError) as error:
+        code = _say(_said(error))
+    _drop_unwritable()
+    return code
+
+
+def _open_missing_streams() -> None:
+    """Put nothing in place of standard streams that the caller has closed.
+
+    The next file or socket opened would get their number, and what is meant for a terminal would go there.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != number:
+                os.dup2(nothing, number)
+                os.close(nothing)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def _drop_unwritable() -> None:
+    """What cannot be written is dropped: at its end the interpreter would try again and change the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            with open(os.devnull, "wb") as nothing:
+                os.dup2(nothing.fileno(), stream.fileno())
 
 
 def _main(program: str, words: Sequence[str]) -> int:
@@ -122,7 +151,8 @@ def _said(error: Exception) -> PyrunnerError:
     if isinstance(error, PyrunnerError):
         return error
     if isinstance(error, OSError):
-        return PyrunnerError(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        text = error.strerror or str(error)
+        return PyrunnerError(f"{error.filename}: {text}" if error.filename else text)
     hint = "run again with --debug to see where"
     failure = PyrunnerError(f"internal error: {type(error).__name__}: {error}", hint=hint)
     failure.exit_code = EXIT_CRASH
@@ -171,9 +201,11 @@ def _set_up_logging(root: Invocation, name: str) -> None:
 def _say(error: PyrunnerError) -> int:
     color = "NO_COLOR" not in os.environ and sys.stderr.isatty()
     start, end = ("\x1b[31;1m", "\x1b[0;m") if color else ("", "")
-    sys.stderr.write(f"{start}FATAL: {error}{end}\n")
-    if error.hint:
-        sys.stderr.write(f"  {error.hint}\n")
+    hint = f"  {error.hint}\n" if error.hint else ""
+    try:
+        sys.stderr.write(f"{start}FATAL: {error}{end}\n{hint}")
+    except OSError:
+        return error.exit_code or EXIT_FATAL
     return error.exit_code
 
 
@@ -200,6 +232,8 @@ def _help(program: str, words: Sequence[str]) -> int:
         raise UsageError(f"Command {words[0]} not found.", hint=_did_you_mean(words[0]))
     command, path = registry.load(words[0]), words[0]
     for word in words[1:]:
+        if word not in command.subcommands:
+            raise UsageError(f"Command {path} {word} not found.")
         command, path = command.subcommands[word], f"{path} {word}"
     sys.stdout.write(command_help(program, command, path))
     return 0

@@ -49,6 +49,7 @@ def test_no_command_is_a_call_for_help(words: list[str]) -> None:
         (["--log-level", "loud", "list"], 'failed to parse log level: "loud"'),
         (["--log-format", "xml", "list"], "expected one of: [runner text json]"),
         (["config", "shema"], "FATAL: Command config shema not found.\n"),
+        (["help", "config", "shema"], "FATAL: Command config shema not found.\n"),
     ],
 )
 def test_wrong_words_get_one_line_and_exit_code_one(words: list[str], said: str) -> None:
@@ -69,3 +70,32 @@ def test_a_closed_pipe_is_no_traceback() -> None:
     line = f"{sys.executable} -m pyrunner --help | true"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("words", ["--version", "--help", "config schema"])
+def test_output_that_cannot_be_written_is_one_line_and_exit_code_one(words: str) -> None:
+    line = f"{sys.executable} -m pyrunner {words} > /dev/full"
+    done = subprocess.run(
+        ["bash", "-c", line],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
+    )
+    assert done.stderr.splitlines()[-1] == "FATAL: No space left on device"
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("streams", ["2>/dev/full", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_messages_that_nobody_can_read_do_not_change_the_exit_code(streams: str) -> None:
+    for words, code in (("--version", 0), ("lsit", 1)):
+        line = f"{sys.executable} -m pyrunner {words} {streams}"
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (code, "")
+
+
+def test_a_file_that_is_opened_does_not_take_the_place_of_a_closed_stream() -> None:
+    code = "import os; from pyrunner.cli.main import main; main(['--version']); os._exit(os.open('/', os.O_RDONLY) < 3)"
+    line = f'{sys.executable} -c "{code}" <&- >&- 2>&-'
+    assert subprocess.run(["bash", "-c", line], check=False).returncode == 0
