@@ -66,7 +66,7 @@ def _differences(expect: Expect, result: Result) -> Iterator[str]:
         yield result.failure
     yield from _verdict(expect, result)
     yield from _texts(expect, result)
-    yield from _bytes(expect, result.job.trace)
+    yield from _bytes(expect, result)
     if expect.sections is not None and result.sections != list(expect.sections):
         yield f"sections are {result.sections}"
     seen = {name: value for name, value in _SEEN.findall(result.log)}
@@ -119,8 +119,10 @@ def _texts(expect: Expect, result: Result) -> Iterator[str]:
             yield f"nothing matches {pattern!r}"
 
 
-def _bytes(expect: Expect, trace: bytes) -> Iterator[str]:
-    yield from (f"missing in the raw log: {part!r}" for part in expect.raw if part not in trace)
+def _bytes(expect: Expect, result: Result) -> Iterator[str]:
+    trace = result.job.trace
+    wanted = (result.fill(part.decode("latin-1")).encode("latin-1") for part in expect.raw)
+    yield from (f"missing in the raw log: {part!r}" for part in wanted if part not in trace)
     yield from (f"too much in the raw log: {part!r}" for part in expect.raw_lacks if part in trace)
     for pattern in expect.raw_match:
         if not re.search(pattern.encode(), trace):

@@ -11,12 +11,14 @@
 ``@PROJECT@`` the project's directory, ``CI_PROJECT_DIR``
 ``@ROOM@``    a directory of the row's own on the machine of the manager
 ``@HOME@``    a directory of the runner's own there
+``@EXIT@``    what the executor calls an exit code in its verdicts: ``exit status``
 ============= ==========================================================================
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -143,6 +145,16 @@ class Place:
     #: ``CI_PROJECT_DIR`` from builds dir, short token and slug.
     project_dir: Callable[[str, str, str], str]
     options: ServiceOptions = field(default_factory=service_options)
+    #: How a verdict calls an exit code.
+    exit_code: str = "exit status"
+    #: Why rows cannot run here; empty = they can.
+    missing: Callable[[], str] = lambda: ""
+    #: Address of this machine for the jobs.
+    host: Callable[[], str] = lambda: "127.0.0.1"
+    #: Around a table; fails when something is left behind.
+    around: Callable[[], AbstractContextManager[object]] = nullcontext
+    #: Seconds that a table has.
+    in_time: float = 60.0
 
 
 def find_provider(name: str) -> ExecutorProvider:

@@ -18,8 +18,6 @@ from pyrunner.testing.job_checks import Result, plain_log, sections_of
 from pyrunner.testing.job_life import FILES, SOURCES, Place, Row, Strike, When, fill
 from pyrunner.testing.runner_service import RunnerService
 
-#: Seconds that a table has.
-_IN_TIME = 60.0
 #: Jobs at once, beside the requests that the runners hold open.
 _AT_ONCE = 8
 
@@ -32,7 +30,8 @@ def run_rows(
     The environment of jobs must be clean already.
     """
     repository = GitRepository(directory, files=FILES)
-    with FakeGitLab(update_interval=1, long_poll=2, git_root=repository.root) as gitlab:
+    server = FakeGitLab(update_interval=1, long_poll=2, host=place.host(), git_root=repository.root)
+    with place.around(), server as gitlab:
         table = _Table(rows, place, gitlab, repository, directory)
         table.know(texts or {})
         return table.run()
@@ -89,6 +88,7 @@ class _Table:
             "@SLUG@": slug,
             "@PROJECT@": self._place.project_dir(builds, short, slug),
             "@ROOM@": str(room),
+            "@EXIT@": self._place.exit_code,
         }
 
     def know(self, texts: Mapping[str, str]) -> None:
@@ -144,7 +144,7 @@ class _Table:
 
     def _wait(self, records: list[logging.LogRecord]) -> None:
         """Let the server do its deeds until every row is through, or time is up."""
-        deadline = time.monotonic() + _IN_TIME
+        deadline = time.monotonic() + self._place.in_time
         deeds = [
             (self._ids[row.id], replace(deed, request=fill(deed.request, self._texts[row.id])))
             for row in self._rows
@@ -186,7 +186,7 @@ class _Table:
             sections=sections_of(trace),
             runner_log=own,
             place_texts=self._texts[row.id],
-            failure=f"not through after {_IN_TIME:g} s: {found.state}" if row.id in self._late else "",
+            failure=f"not through after {self._place.in_time:g} s: {found.state}" if row.id in self._late else "",
         )
 
 

@@ -1,7 +1,8 @@
 """Rows of a module run together, once per executor; its tests look at what came of each.
 
 A module has `ROWS`, and a test that takes `row` and `result`; `surroundings`, if there is one, is a context manager
-that gives further placeholders. A further executor is a further entry of `PLACES`.
+that gives further placeholders. A further executor is a further entry of `PLACES`; a module names in `ON` those whose
+facts it has, the shell executor alone without it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from contextlib import nullcontext
 
 import pytest
 
+from pyrunner.testing.docker_place import docker_place
 from pyrunner.testing.job_checks import Result
 from pyrunner.testing.job_life import Place, Row, chosen, shell_place
 from pyrunner.testing.job_table import run_rows
 
-PLACES = [shell_place()]
+PLACES = [shell_place(), docker_place()]
 #: Variables of the developer or the CI that would reach the jobs.
 _FOREIGN = ("GITLAB_", "RUNNER_", "CI_", "GIT_", "FF_", "CACHE_", "DOCKER_")
 
@@ -24,7 +26,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test per executor and row."""
     if "row" not in metafunc.fixturenames:
         return
-    pairs = [(place, row) for place in PLACES for row in chosen(metafunc.module.ROWS, place)]
+    on = getattr(metafunc.module, "ON", ("shell",))
+    places = [place for place in PLACES if place.name in on]
+    pairs = [(place, row) for place in places for row in chosen(metafunc.module.ROWS, place)]
     metafunc.parametrize(("place", "row"), pairs, ids=[f"{place.name}-{row.id}" for place, row in pairs])
 
 
@@ -44,7 +48,7 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         found = {}
         for place in PLACES:
             rows = [params["row"] for params in wanted if params["place"] is place]
-            if rows:
+            if rows and not place.missing():
                 with getattr(request.module, "surroundings", nullcontext)() as texts:
                     found[place.name] = run_rows(rows, place, tmp_path_factory.mktemp(place.name), texts)
         return found
@@ -52,5 +56,7 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def result(results: dict[str, dict[str, Result]], place: Place, row: Row) -> Result:
-    """What came of the row."""
+    """What came of the row; its test is skipped where the executor's real parts are missing."""
+    if place.name not in results:
+        pytest.skip(place.missing())
     return results[place.name][row.id]

@@ -11,6 +11,10 @@ from pyrunner.testing.job_checks import Result, check
 from pyrunner.testing.job_life import SOURCES, Expect, Row, Strike, When, cancel, force_cancel, job, step
 
 SHELL = frozenset(("shell",))
+DOCKER = frozenset(("docker",))
+ON = ("shell", "docker")
+#: Seconds within which containers are there even on a busy machine.
+SLOW = 12
 CUT = (
     "WARNING: {stage} could not run to completion because the timeout was exceeded. For more control over job and "
     "script timeouts see: https://docs.gitlab.com/ci/runners/configure_runners/#set-script-and-after_script-timeouts\n"
@@ -39,6 +43,7 @@ def ignored(id: str, name: str, value: str, warning: str) -> Row:  # noqa: A002
         id=f"3.2-{id}-{name}",
         job=job("sleep 0.1", after=("echo after",), variables={name: value}),
         expect=Expect(has=[f"WARNING: {warning}\n", "\nafter\n"], order=["WARNING: ", 'Preparing the "']),
+        only=SHELL,
     )
 
 
@@ -51,15 +56,19 @@ TIMEOUTS = [
         job=job('echo "<$CI_JOB_TIMEOUT>"', runner_info={"timeout": -5}),
         expect=Expect(has=["<7200>"]),
     ),
-    Row(
-        id="3.2-job-timeout-stops-everything",
-        job=job("sleep 60", after=AFTER, runner_info={"timeout": 3}, cache=CACHE),
-        expect=timed_out(
-            "execution took longer than 3s seconds",
-            sections=[*START, "restore_cache", "step_script"],
-            has=[CUT.format(stage="step_script")],
-            lacks=["after <"],
-        ),
+    *(
+        Row(
+            id="3.2-job-timeout-stops-everything",
+            job=job("sleep 60", after=AFTER, runner_info={"timeout": limit}, cache=CACHE),
+            expect=timed_out(
+                f"execution took longer than {limit}s seconds",
+                sections=[*START, "restore_cache", "step_script"],
+                has=[CUT.format(stage="step_script")],
+                lacks=["after <"],
+            ),
+            only=place,
+        )
+        for place, limit in ((SHELL, 3), (DOCKER, SLOW))
     ),
     Row(
         id="3.2-job-timeout-covers-get-sources",
@@ -68,11 +77,13 @@ TIMEOUTS = [
         expect=timed_out(
             "execution took longer than 3s seconds", sections=START, has=[CUT.format(stage="get_sources")]
         ),
+        only=SHELL,
     ),
     Row(
         id="3.2-job-timeout-in-after-script",
         job=job(after=("echo after; sleep 60",), runner_info={"timeout": 3}),
         expect=timed_out("execution took longer than 3s seconds", sections=[*START, "step_script", "after_script"]),
+        only=SHELL,
     ),
     dummy(
         "3.2-job-timeout-covers-the-preparation",
@@ -135,6 +146,7 @@ TIMEOUTS = [
         expect=timed_out(
             "script timeout: context deadline exceeded", sections=[*START, "step_script", "step_more", END]
         ),
+        only=SHELL,
     ),
     Row(
         id="3.2-script-timeout-in-hours-and-minutes",
@@ -263,7 +275,7 @@ CANCEL = [
     ),
 ]
 
-NEVER_MIND = "WARNING: after_script failed, but job will continue unaffected: exit status 5\n"
+NEVER_MIND = "WARNING: after_script failed, but job will continue unaffected: @EXIT@ 5\n"
 
 AFTER_SCRIPT = [
     Row(id="3.3-after-script-success", job=job(after=AFTER), expect=Expect(has=["\nafter <success>\n"])),
@@ -275,7 +287,7 @@ AFTER_SCRIPT = [
             reason="script_failure",
             exit_code=2,
             has=["\nafter <failed>\n"],
-            last="ERROR: Job failed: exit status 2",
+            last="ERROR: Job failed: @EXIT@ 2",
         ),
     ),
     Row(
@@ -297,13 +309,13 @@ AFTER_SCRIPT = [
             exit_code=5,
             lacks=["unaffected"],
             has=["Saving cache for failed job"],
-            last="ERROR: Job failed: exit status 5",
+            last="ERROR: Job failed: @EXIT@ 5",
         ),
     ),
     Row(
         id="3.3-after-script-failure-does-not-hide-that-of-the-script",
         job=job("exit 4", after=("exit 5",), variables={"AFTER_SCRIPT_IGNORE_ERRORS": "false"}),
-        expect=Expect(state="failed", reason="script_failure", exit_code=4, last="ERROR: Job failed: exit status 4"),
+        expect=Expect(state="failed", reason="script_failure", exit_code=4, last="ERROR: Job failed: @EXIT@ 4"),
     ),
     Row(
         id="3.3-after-script-without-the-build-scripts",
@@ -314,14 +326,24 @@ AFTER_SCRIPT = [
 ]
 
 
-def exits(id: str, script: str, code: int, text: str = "", more: Sequence[str] = ()) -> Row:  # noqa: A002
-    last = f"ERROR: Job failed: {text or f'exit status {code}'}"
+def exits(  # noqa: PLR0913 - a row's columns
+    id: str,  # noqa: A002
+    script: str,
+    code: int,
+    text: str = "",
+    more: Sequence[str] = (),
+    only: frozenset[str] = SHELL,
+) -> Row:
+    last = f"ERROR: Job failed: {text or f'@EXIT@ {code}'}"
     expect = Expect(state="failed", reason="script_failure", exit_code=code, last=last, lacks=more)
-    return Row(id=f"3.4-{id}", job=job(script, "echo not reached"), expect=expect, only=SHELL)
+    return Row(id=f"3.4-{id}", job=job(script, "echo not reached"), expect=expect, only=only)
 
 
 EXIT_CODES = [
     *(exits(f"exit-{code}", f"exit {code}", code) for code in (1, 2, 42, 127, 255)),
+    *(exits(f"exit-{code}-of-a-container", f"exit {code}", code, only=DOCKER) for code in (1, 42, 127, 255)),
+    exits("killed-in-a-container", "sh -c 'kill -9 $$'", 137, only=DOCKER),
+    exits("pipe-in-a-container", "(exit 9) | cat", 9, only=DOCKER),
     exits("failing-command", "false", 1),
     exits("missing-command", "no-such-command-here", 127),
     exits("pipe", "(exit 9) | cat", 9),
@@ -345,7 +367,7 @@ EXIT_CODES = [
             state="failed",
             reason="script_failure",
             exit_code=3,
-            raw=[b"\x1b[31;1mERROR: Job failed: exit status 3\x1b[0;m\n"],
+            raw=[b"\x1b[31;1mERROR: Job failed: @EXIT@ 3\x1b[0;m\n"],
         ),
     ),
     dummy(

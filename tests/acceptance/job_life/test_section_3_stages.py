@@ -9,6 +9,7 @@ from pyrunner.testing.job_checks import Result, check
 from pyrunner.testing.job_life import SOURCES, Expect, Row, Strike, job, show, step
 
 SHELL = frozenset(("shell",))
+ON = ("shell", "docker")
 CACHE = [{"key": "k", "paths": ["kept"], "policy": "pull-push", "when": "always"}]
 ARTIFACTS = [{"paths": ["kept"], "when": "always", "artifact_type": "archive", "artifact_format": "zip"}]
 ARTIFACT_DOWNLOAD = [{"id": 9, "token": "t", "name": "other", "artifacts_file": {"filename": "a.zip", "size": 5}}]
@@ -82,7 +83,7 @@ STAGES = [
         id="3-failed-job-has-the-other-variants",
         job=job("echo x > kept; exit 3", after=("echo after",), cache=CACHE, artifacts=ARTIFACTS),
         expect=failed(
-            "exit status 3",
+            "@EXIT@ 3",
             3,
             sections=[
                 *START,
@@ -107,7 +108,7 @@ STAGES = [
     Row(
         id="3-failing-step-stops-further-steps",
         job=job(steps=[step("script", "exit 1"), step("release", "echo 2"), step("after_script", "echo after")]),
-        expect=failed("exit status 1", 1, sections=[*START, "step_script", "after_script", END], has=["\nafter\n"]),
+        expect=failed("@EXIT@ 1", 1, sections=[*START, "step_script", "after_script", END], has=["\nafter\n"]),
     ),
     Row(
         id="3-step-timeout-when-and-allow-failure-mean-nothing-here",
@@ -117,7 +118,7 @@ STAGES = [
                 {**step("release", "echo 2"), "when": "always", "timeout": 1},
             ]
         ),
-        expect=failed("exit status 1", 1, sections=[*START, "step_script", END]),
+        expect=failed("@EXIT@ 1", 1, sections=[*START, "step_script", END]),
     ),
     Row(
         id="3-nothing-of-a-shell-survives-its-stage",
@@ -165,14 +166,14 @@ STAGES = [
                 "upload_artifacts_on_failure",
                 END,
             ],
-            last="ERROR: Job failed: exit status 1",
+            last="ERROR: Job failed: @EXIT@ 1",
         ),
     ),
     Row(
         id="3-failing-upload-of-artifacts-fails-the-job",
         job=job("echo x > kept", artifacts=ARTIFACTS),
         server=[Strike(method="POST", path="/jobs/@ID@/artifacts", fault=status(403), times=None)],
-        expect=failed("exit status 1", 1, has=["permission denied"]),
+        expect=failed("@EXIT@ 1", 1, has=["permission denied"]),
     ),
     Row(
         id="3-failing-cache-fails-nothing",
@@ -185,7 +186,7 @@ STAGES = [
         "3-failing-sources-skip-the-steps-and-not-the-uploads",
         {"GET_SOURCES": "exit 2"},
         failed(
-            "exit status 2",
+            "@EXIT@ 2",
             2,
             sections=[*START, "archive_cache_on_failure", "upload_artifacts_on_failure", END],
         ),
@@ -195,7 +196,7 @@ STAGES = [
         "3-failing-restore-skips-the-steps-and-not-the-uploads",
         {"RESTORE_CACHE": "exit 2"},
         failed(
-            "exit status 2",
+            "@EXIT@ 2",
             2,
             sections=[*START, "restore_cache", "archive_cache_on_failure", "upload_artifacts_on_failure", END],
         ),
@@ -204,7 +205,7 @@ STAGES = [
         "3-failing-prepare-script-ends-the-job-at-once",
         {"PREPARE_SCRIPT": "exit 7"},
         failed(
-            "prepare environment: exit status 7. Check https://docs.gitlab.com/runner/shells/#shell-profile-loading "
+            "prepare environment: @EXIT@ 7. Check https://docs.gitlab.com/runner/shells/#shell-profile-loading "
             "for more information",
             7,
             sections=["prepare_executor", "prepare_script"],
@@ -213,18 +214,18 @@ STAGES = [
     dummy(
         "3-error-of-the-script-comes-before-that-of-the-cache",
         {"STEP_SCRIPT": "exit 3", "ARCHIVE_CACHE_ON_FAILURE": "exit 4", "UPLOAD_ARTIFACTS_ON_FAILURE": "exit 5"},
-        failed("exit status 3", 3),
+        failed("@EXIT@ 3", 3),
     ),
     dummy(
         "3-error-of-the-cache-comes-before-that-of-the-artifacts",
         {"ARCHIVE_CACHE": "exit 4", "UPLOAD_ARTIFACTS_ON_SUCCESS": "exit 5"},
-        failed("exit status 4", 4),
+        failed("@EXIT@ 4", 4),
     ),
-    dummy("3-error-of-the-artifacts", {"UPLOAD_ARTIFACTS_ON_SUCCESS": "exit 5"}, failed("exit status 5", 5)),
+    dummy("3-error-of-the-artifacts", {"UPLOAD_ARTIFACTS_ON_SUCCESS": "exit 5"}, failed("@EXIT@ 5", 5)),
     dummy(
         "3-error-of-the-clean-up-is-only-logged",
         {"CLEANUP_FILE_VARIABLES": "exit 6"},
-        Expect(runner_log=["Cleaning up after the job failed"], lacks=["exit status 6"]),
+        Expect(runner_log=["Cleaning up after the job failed"], lacks=["@EXIT@ 6"]),
     ),
 ]
 
@@ -232,9 +233,9 @@ FAST = {"FF_USE_EXPONENTIAL_BACKOFF_STAGE_RETRY": "false"}
 
 
 def attempts_warning(name: str, value: str, text: str) -> Row:
-    return Row(
-        id=f"3.1-{name}-{value}", job=job(variables={name: value}), expect=Expect(has=[f"WARNING: {name}: {text}\n"])
-    )
+    """A number that is warned of before any executor hears of the job."""
+    expect = Expect(has=[f"WARNING: {name}: {text}\n"])
+    return Row(id=f"3.1-{name}-{value}", job=job(variables={name: value}), expect=expect, only=SHELL)
 
 
 ATTEMPTS = [
@@ -242,7 +243,7 @@ ATTEMPTS = [
         "3.1-sources-with-a-cleared-work-tree",
         {"GET_SOURCES": "exit 1"},
         failed(
-            "exit status 1",
+            "@EXIT@ 1",
             1,
             sections=[*START, "clear_worktree", "get_sources", "get_sources", END],
             order=[
@@ -259,18 +260,14 @@ ATTEMPTS = [
     dummy(
         "3.1-restore-cache",
         {"RESTORE_CACHE": "exit 1"},
-        failed(
-            "exit status 1", 1, sections=[*START, "restore_cache", "restore_cache", "archive_cache_on_failure", END]
-        ),
+        failed("@EXIT@ 1", 1, sections=[*START, "restore_cache", "restore_cache", "archive_cache_on_failure", END]),
         variables={"RESTORE_CACHE_ATTEMPTS": "2", **FAST},
         artifacts=[],
     ),
     dummy(
         "3.1-download-artifacts",
         downloads("exit 1"),
-        failed(
-            "exit status 1", 1, sections=[*START, "download_artifacts", "download_artifacts", END], has=["Retrying..."]
-        ),
+        failed("@EXIT@ 1", 1, sections=[*START, "download_artifacts", "download_artifacts", END], has=["Retrying..."]),
         variables={"ARTIFACT_DOWNLOAD_ATTEMPTS": "2", **FAST},
         cache=[],
         artifacts=[],
@@ -278,7 +275,7 @@ ATTEMPTS = [
     dummy(
         "3.1-one-attempt-by-default",
         {"GET_SOURCES": "exit 1", "RESTORE_CACHE": "exit 1"},
-        failed("exit status 1", 1, lacks=["Retrying..."]),
+        failed("@EXIT@ 1", 1, lacks=["Retrying..."]),
     ),
     Row(
         id="3.1-second-attempt-gets-the-sources",

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyrunner.testing.job_checks import Result, check
 from pyrunner.testing.job_life import Expect, Row, job, show, step
 
 SHELL = frozenset(("shell",))
+DOCKER = frozenset(("docker",))
+ON = ("shell", "docker")
 
 
 def sees(id: str, shown: dict[str, str | None], variables: dict[str, object] | None = None, **fields: object) -> Row:  # noqa: A002
     """A row whose script looks at variables."""
-    runner = fields.pop("runner", {})
+    runner, only = fields.pop("runner", {}), fields.pop("only", frozenset())
     return Row(
         id=id,
         job=job(show(*shown), variables=variables, **fields),  # type: ignore[arg-type]
         runner=runner,  # type: ignore[arg-type]
         expect=Expect(variables=shown),
+        only=only,  # type: ignore[arg-type]
     )
 
 
@@ -29,7 +34,7 @@ ORDER = [
         {"FF_TEST_FEATURE": "true", "FF_SCRIPT_SECTIONS": "false"},
         runner={"feature_flags": {"FF_TEST_FEATURE": False, "FF_SCRIPT_SECTIONS": True}},
     ),
-    sees("4.1.2-image", {"CI_JOB_IMAGE": "ruby:3"}, {"TAG": "3"}, image={"name": "ruby:$TAG"}),
+    sees("4.1.2-image", {"CI_JOB_IMAGE": "ruby:3"}, {"TAG": "3"}, image={"name": "ruby:$TAG"}, only=SHELL),
     sees("4.1.2-no-image", {"CI_JOB_IMAGE": None}),
     sees("4.1.2-short-token", {"CI_RUNNER_SHORT_TOKEN": "@SHORT@"}),
     sees(
@@ -70,6 +75,7 @@ ORDER = [
             "CI_BUILDS_DIR": "e",
         },
         image={"name": "ruby"},
+        only=SHELL,
     ),
     Row(
         id="4.1.5-last-definition-wins",
@@ -81,6 +87,13 @@ ORDER = [
         "4.1.6-shared-environment",
         {"CI_SHARED_ENVIRONMENT": "true", "CI_DISPOSABLE_ENVIRONMENT": None},
         {"CI_SHARED_ENVIRONMENT": "false"},
+        only=SHELL,
+    ),
+    sees(
+        "4.1.6-disposable-environment",
+        {"CI_SHARED_ENVIRONMENT": None, "CI_DISPOSABLE_ENVIRONMENT": "true"},
+        {"CI_DISPOSABLE_ENVIRONMENT": "false"},
+        only=DOCKER,
     ),
     sees(
         "4.1.7-version-is-ours",
@@ -123,7 +136,7 @@ EXPANSION = [
             job=job(after=("exit 5",), variables={"AFTER_SCRIPT_IGNORE_ERRORS": text}),
             expect=Expect()
             if ignored
-            else Expect(state="failed", reason="script_failure", exit_code=5, last="ERROR: Job failed: exit status 5"),
+            else Expect(state="failed", reason="script_failure", exit_code=5, last="ERROR: Job failed: @EXIT@ 5"),
         )
         for ignored, texts in ((True, ("true", "T", "1", "TRUE", "yes")), (False, ("false", "F", "0", "7", "False")))
         for text in texts
@@ -157,7 +170,7 @@ FILES = [
             reason="script_failure",
             exit_code=1,
             files=["!@PROJECT@.tmp/F"],
-            last="ERROR: Job failed: exit status 1",
+            last="ERROR: Job failed: @EXIT@ 1",
         ),
     ),
 ]
@@ -198,6 +211,9 @@ GITLAB_ENV = [
         expect=Expect(variables={"X": "1"}),
     ),
 ]
+
+# values are expanded before any executor hears of the job
+EXPANSION = [row if row.only else replace(row, only=SHELL) for row in EXPANSION]
 
 ROWS = [*ORDER, *EXPANSION, *FILES, *GITLAB_ENV]
 
