@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pyrunner.config.keys import Key, Policies
+from pyrunner.config.keys import Duration, Key, Policies
 from pyrunner.config.table import Table
 
 PULL_POLICIES = ("always", "if-not-present", "never")
@@ -19,6 +19,15 @@ class ServiceConfig(Table):
     entrypoint: Annotated[list[str], Key("entrypoint of the container")] = []
     environment: Annotated[list[str], Key("variables KEY=value", secret=True)] = []
     suspend_data_path: Annotated[str, Key("mount path of the data that survives a suspend")] = ""
+
+
+class CacheVolumesConfig(Table):
+    """`[runners.docker.cache_volumes]`: ours alone; how much the engine's cache volumes may take."""
+
+    budget: Annotated[str, Key("size of all cache volumes, e.g. 20GB; the least recently used go", flag="", env="")] = (
+        ""
+    )
+    unused_for: Annotated[Duration, Key("cache volumes that no job has used for so long go", flag="", env="")] = 0.0
 
 
 class DockerConfig(Table):
@@ -116,3 +125,4 @@ class DockerConfig(Table):
     ulimit: Annotated[dict[str, str], Key("name → soft[:hard]")] = {}
     network_mtu: Annotated[int, Key("MTU of per-job networks", always=True, env="")] = 0
     log_options: Annotated[dict[str, str], Key("json-file log options, only env and labels")] = {}
+    cache_volumes: Annotated[CacheVolumesConfig | None, Key("how much cache volumes may take", flag="")] = None

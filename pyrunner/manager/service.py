@@ -234,6 +234,7 @@ class Service:
             self._dispatch_ends_within(LAST_WAIT)
             self._stop.cancel(PyrunnerError("the process must go"))
             log.warning("Forceful shutdown not finished properly", extra=self._counts())
+            self._shut_down_providers()
             return 1
         self._supervisor.join()
         self._tell("All workers stopped.")

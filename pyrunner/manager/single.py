@@ -105,6 +105,16 @@ class SingleRunner:
             self._wake.wait(pause)
             self._wake.clear()
         self._supervisor.join()
+        self._shut_down_provider()
+
+    def _shut_down_provider(self) -> None:
+        token = CancelToken()
+        token.expire_in(self._options.shutdown_timeout, TimeoutError("shutdown timeout"))
+        try:
+            if self._entry.provider is not None:
+                self._entry.provider.shutdown(token)
+        finally:
+            token.close()
 
     def _client_of(self, sender: Sender) -> RunnerClient | None:
         return self._entry.client if self._entry.is_of(sender) else None

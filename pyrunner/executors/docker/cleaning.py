@@ -9,13 +9,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pyrunner.base.cancel import CancelToken
+from pyrunner.base.errors import ConfigError
 from pyrunner.base.supervisor import Supervisor
+from pyrunner.config.docker import DockerConfig
+from pyrunner.executors.docker import labels
 from pyrunner.executors.docker.engine.address import EngineAddress
 from pyrunner.executors.docker.engine.engine import Engine, opened
 from pyrunner.executors.docker.engine.errors import EngineError
-from pyrunner.executors.docker.ledger import Belongings, belongings, remove_all
+from pyrunner.executors.docker.ledger import Belongings, belongings, remove_all, remove_quietly
 from pyrunner.executors.docker.leftovers import Standing, Viewpoint, of_system, standing
 from pyrunner.executors.docker.owner import RUNS, this_process
+from pyrunner.executors.docker.volumes.eviction import JUST_USED, CachePolicy, CacheVolume, cache_policy, evicted
+from pyrunner.executors.docker.volumes.uses import USES, VolumeUses
 
 log = logging.getLogger(__name__)
 
@@ -23,17 +28,30 @@ log = logging.getLogger(__name__)
 AFTER_START = (0.0, 3.0, 15.0, 45.0)
 #: The same after a job whose removal went wrong: what the engine was told last may still be on its way.
 AFTER_FAILURE = (0.0, 15.0)
+#: The same after a job that has used caches, which may go from then on.
+AFTER_USE = (JUST_USED + 1,)
 #: Seconds between two tries with an engine that does not answer or does not remove.
 _FIRST_PAUSE = 2.0
 _LONGEST_PAUSE = 60.0
 #: Seconds until something is looked at again whose owner cannot be seen.
 _UNKNOWN_PAUSE = 1800.0
+#: Seconds between two looks at caches that may have become old.
+_CACHE_PAUSE = 3600.0
 
 
 def viewpoint(address: EngineAddress) -> Viewpoint:
     """This process, now."""
     local = not address.host or address.host.startswith(("unix://", "npipe://"))
     return Viewpoint(here=this_process(), now=time.time(), runs=RUNS, local=local)
+
+
+def policy_or_none(docker: DockerConfig) -> CachePolicy | None:
+    """What the config says of cache volumes; what it says wrongly is logged, and holds for none."""
+    try:
+        return cache_policy(docker)
+    except ConfigError as error:
+        log.error("%s", error, extra={"action": "docker_cache_policy"})  # noqa: TRY400 - a line for the operator
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +88,7 @@ class _Task:
     #: Moments (monotonic) at which to look.
     due: list[float]
     pause: float = _FIRST_PAUSE
+    policy: CachePolicy | None = None
 
 
 @dataclass(kw_only=True)
@@ -81,24 +100,47 @@ class _State:
 class Cleaner:
     """Looks at engines until nothing is left there; its thread only lives while there is something to do.
 
-    Safe from any thread. `close` ends it; after that it does nothing any more until the next `request`.
+    Safe from any thread. Requests are heard between `open` and `close` only: a thread that nobody will end would keep
+    the process.
     """
 
-    def __init__(self, clean: Callable[[EngineAddress, str], Swept] | None = None) -> None:
+    def __init__(self, clean: Callable[[EngineAddress, str, CachePolicy | None], Swept] | None = None) -> None:
         self._clean = clean or _clean
         self._lock = threading.Lock()
         self._state = _State()
+        self._opened = False
         self._stop = CancelToken()
         self._wake = threading.Event()
         self._threads = Supervisor("docker-cleaner")
 
-    def request(self, address: EngineAddress, system_id: str, after: Sequence[float] = (0.0,)) -> None:
-        """Look at this engine soon, so many seconds from now."""
+    def open(self) -> None:
+        """Somebody will call `close`."""
+        with self._lock:
+            self._opened = True
+
+    def request(
+        self,
+        address: EngineAddress,
+        system_id: str,
+        after: Sequence[float] = (0.0,),
+        *,
+        policy: CachePolicy | None = None,
+        again: bool = True,
+    ) -> None:
+        """Look at this engine soon, so many seconds from now; without `again` only if nobody does until then.
+
+        Cache volumes are kept within `policy` from now on.
+        """
         now = time.monotonic()
         with self._lock:
+            if not self._opened:
+                return
             task = self._state.tasks.setdefault(
                 (address, system_id), _Task(address=address, system_id=system_id, due=[])
             )
+            task.policy = policy or task.policy
+            if not again and task.due:
+                return
             task.due = sorted({*task.due, *(now + seconds for seconds in after)})
             start, self._state.running = not self._state.running, True
             if start and self._stop.cancelled:
@@ -111,6 +153,7 @@ class Cleaner:
     def close(self, timeout: float | None = None) -> None:
         """Stop; what is being removed now is waited for."""
         with self._lock:
+            self._opened = False
             stop = self._stop
         stop.cancel(RuntimeError("the process ends"))
         self._wake.set()
@@ -144,7 +187,7 @@ class Cleaner:
 
     def _look(self, task: _Task) -> None:
         try:
-            swept = self._clean(task.address, task.system_id)
+            swept = self._clean(task.address, task.system_id, task.policy)
         except EngineError as error:
             log.warning("Cannot look for leftovers: %s", error, extra={"action": "docker_sweep_failed"})
             self._again(task, task.pause)
@@ -156,6 +199,8 @@ class Cleaner:
             self._again(task, task.pause)
             return
         task.pause = _FIRST_PAUSE
+        if task.policy is not None and task.policy.unused_for is not None:
+            self._again(task, _CACHE_PAUSE)
         if swept.unknown:
             self._again(task, _UNKNOWN_PAUSE)
 
@@ -165,9 +210,38 @@ class Cleaner:
         task.pause = min(task.pause * 2, _LONGEST_PAUSE)
 
 
-def _clean(address: EngineAddress, system_id: str) -> Swept:
+def keep_within(engine: Engine, system_id: str, policy: CachePolicy, uses: VolumeUses, now: float) -> list[str]:
+    """Remove cache volumes of this installation until `policy` holds; the names of those that had to go.
+
+    Raises:
+        EngineError: the engine does not answer.
+    """
+    volumes = [item for item in engine.volumes({labels.MANAGED: "true", labels.REUSABLE: "true"})]
+    usage = engine.volume_usage() if volumes else {}
+    caches = []
+    for item in filter(of_system(system_id), volumes):
+        size, busy = usage.get(item.name, (0, True))
+        caches.append(CacheVolume(name=item.name, size=size, used=max(uses.last(item.name), item.created), busy=busy))
+    gone = []
+    for volume in evicted(caches, now, budget=policy.budget, unused_for=policy.unused_for):
+        # A job may have begun to use it while the engine was counting.
+        if max(uses.last(volume.name), volume.used) == volume.used and _removed(engine, volume.name):
+            uses.forget(volume.name)
+            gone.append(volume.name)
+    return gone
+
+
+def _removed(engine: Engine, volume: str) -> bool:
+    log.info("Removing cache volume %s", volume, extra={"action": "docker_cache_evicted", "object": volume})
+    return remove_quietly(f"cache volume {volume}", lambda: engine.remove_volume(volume))
+
+
+def _clean(address: EngineAddress, system_id: str, policy: CachePolicy | None) -> Swept:
     with opened(address) as engine:
-        return sweep(engine, system_id)
+        swept = sweep(engine, system_id)
+        if policy is not None:
+            keep_within(engine, system_id, policy, USES, time.time())
+        return swept
 
 
 #: One for the process: jobs and their manager meet here.

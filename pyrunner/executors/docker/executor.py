@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyrunner.base.errors import SystemFailure
 from pyrunner.config.docker import DockerConfig
 from pyrunner.executors.abstract import AbstractExecutor, ExecutorOptions
-from pyrunner.executors.docker.cleaning import AFTER_FAILURE, CLEANER
+from pyrunner.executors.docker.cleaning import AFTER_FAILURE, AFTER_USE, CLEANER
 from pyrunner.executors.docker.context import DockerJob, docker_job
 from pyrunner.executors.docker.engine.address import engine_address
 from pyrunner.executors.docker.engine.engine import Engine, connect
@@ -76,6 +76,8 @@ class DockerExecutor(AbstractExecutor):
             engine.close()
             if job is not None and not clean:
                 CLEANER.request(engine.address, job.names.system_id, AFTER_FAILURE)
+            if job is not None and job.docker.cache_volumes is not None:
+                CLEANER.request(engine.address, job.names.system_id, AFTER_USE, again=False)
 
     def _environment(self, plain: Environment, options: PrepareOptions, docker: DockerConfig) -> Environment:
         builds_dir = options.variables.expand(plain.builds_dir)

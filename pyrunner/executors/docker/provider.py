@@ -37,14 +37,16 @@ class DockerProvider(DefaultExecutorProvider):
     def recover(self, configs: Sequence[RunnerConfig], system_id: str, home: str) -> None:
         """Look at the engines of these runners, now and a few times soon; see `RecoveringProvider`."""
         from pyrunner.config.docker import DockerConfig
-        from pyrunner.executors.docker.cleaning import AFTER_START, CLEANER
+        from pyrunner.executors.docker.cleaning import AFTER_START, CLEANER, policy_or_none
         from pyrunner.executors.docker.engine.address import engine_address
         from pyrunner.executors.docker.volumes.uses import USES, uses_directory
 
         if home:
             USES.directory = uses_directory(home)
-        for address in {engine_address(config.docker or DockerConfig()) for config in configs}:
-            CLEANER.request(address, system_id, AFTER_START)
+        CLEANER.open()
+        for config in configs:
+            docker = config.docker or DockerConfig()
+            CLEANER.request(engine_address(docker), system_id, AFTER_START, policy=policy_or_none(docker))
 
     def shutdown(self, token: CancelToken) -> None:
         """End what works in the background."""

@@ -16,10 +16,11 @@ import pytest
 
 from pyrunner.config.system_id import FILE_NAME
 from pyrunner.executors.docker import labels
-from pyrunner.executors.docker.cleaning import sweep
+from pyrunner.executors.docker.cleaning import keep_within, sweep
 from pyrunner.executors.docker.engine.address import EngineAddress
 from pyrunner.executors.docker.engine.engine import Engine, opened
 from pyrunner.executors.docker.owner import start_of, this_process
+from pyrunner.executors.docker.volumes.eviction import CachePolicy
 from pyrunner.executors.docker.volumes.uses import VolumeUses, uses_directory
 from pyrunner.testing.docker_scope import DockerScope
 from pyrunner.testing.docker_stage import DockerStages
@@ -158,3 +159,27 @@ def test_cache_volume_of_a_killed_job_is_opened_by_the_next_one(
         assert second.run("touch /cache/x && echo fine\n") == "fine\n"
     assert not USES.never_opened(name)
     assert time.time() - USES.last(name) < 60
+
+
+def test_caches_beyond_their_budget_go_the_least_recently_used_first(
+    engine: Engine, scope: DockerScope, tmp_path: Path
+) -> None:
+    uses, now = VolumeUses(str(tmp_path / "uses")), time.time() + 7200
+    for number, name in enumerate(("old", "held", "new")):
+        volume = f"{name}-{scope.system_id}"
+        engine.create_volume(volume, labelled(scope, dead_owner(), **{labels.REUSABLE: "true"}))
+        script = "head -c 1000000 /dev/zero > /v/data"
+        run = ["docker", "run", "--rm", "-v", f"{volume}:/v", scope.images.build, "sh", "-c", script]
+        subprocess.run(run, check=True)
+        uses.used(volume, opened=True)
+        os.utime(os.path.join(uses.directory, volume), (time.time() + number, time.time() + number))
+    # a volume that any container has does not go, whoever made the container
+    host = {"Binds": [f"held-{scope.system_id}:/v"]}
+    body = {"Image": scope.images.build, "Labels": labelled(scope, ""), "HostConfig": host}
+    holder = engine.create_container(f"holder-{scope.system_id}", body)
+    assert keep_within(engine, "s_another", CachePolicy(budget=0), uses, now) == []
+    assert keep_within(engine, scope.system_id, CachePolicy(budget=10_000_000), uses, now) == []
+    assert keep_within(engine, scope.system_id, CachePolicy(budget=2_500_000), uses, now) == [f"old-{scope.system_id}"]
+    assert keep_within(engine, scope.system_id, CachePolicy(unused_for=3600), uses, now) == [f"new-{scope.system_id}"]
+    assert keep_within(engine, scope.system_id, CachePolicy(budget=0), uses, now) == []
+    engine.remove_container(holder)

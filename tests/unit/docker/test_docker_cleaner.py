@@ -10,6 +10,7 @@ from pyrunner.executors.docker.cleaning import Cleaner, Swept
 from pyrunner.executors.docker.engine.address import EngineAddress
 from pyrunner.executors.docker.engine.errors import EngineUnreachableError
 from pyrunner.executors.docker.ledger import Belongings
+from pyrunner.executors.docker.volumes.eviction import CachePolicy
 
 HERE = EngineAddress(host="unix:///nowhere")
 CLEAN = Swept(removed=Belongings(containers=[], volumes=[], networks=[]), complete=True, unknown=False)
@@ -23,7 +24,7 @@ class Engines:
         self.seen: list[tuple[EngineAddress, str]] = []
         self.changed = threading.Condition()
 
-    def __call__(self, address: EngineAddress, system_id: str) -> Swept:
+    def __call__(self, address: EngineAddress, system_id: str, policy: CachePolicy | None) -> Swept:
         with self.changed:
             self.seen.append((address, system_id))
             self.changed.notify_all()
@@ -51,6 +52,7 @@ def threads() -> list[str]:
 def test_thread_lives_as_long_as_there_is_something_to_do() -> None:
     engines = Engines(CLEAN)
     cleaner = Cleaner(engines)
+    cleaner.open()
     cleaner.request(HERE, "s_1", after=(0.0, 0.1))
     engines.wait_for(2)
     wait_until(lambda: not threads())
@@ -64,6 +66,7 @@ def test_thread_lives_as_long_as_there_is_something_to_do() -> None:
 def test_engine_that_does_not_answer_is_asked_again() -> None:
     engines = Engines(EngineUnreachableError("down"), CLEAN)
     cleaner = Cleaner(engines)
+    cleaner.open()
     cleaner.request(HERE, "s_1")
     engines.wait_for(2)
     wait_until(lambda: not threads())
@@ -73,6 +76,7 @@ def test_engine_that_does_not_answer_is_asked_again() -> None:
 def test_what_could_not_be_removed_is_tried_again() -> None:
     engines = Engines(Swept(removed=CLEAN.removed, complete=False, unknown=False), CLEAN)
     cleaner = Cleaner(engines)
+    cleaner.open()
     cleaner.request(HERE, "s_1")
     engines.wait_for(2)
     cleaner.close()
@@ -81,6 +85,7 @@ def test_what_could_not_be_removed_is_tried_again() -> None:
 def test_close_does_not_wait_for_what_is_due_later() -> None:
     engines = Engines(CLEAN)
     cleaner = Cleaner(engines)
+    cleaner.open()
     cleaner.request(HERE, "s_1", after=(0.0, 3600.0))
     engines.wait_for(1)
     begin = time.monotonic()
@@ -92,6 +97,32 @@ def test_close_does_not_wait_for_what_is_due_later() -> None:
 def test_error_of_our_own_does_not_end_the_sweeper(caplog: object) -> None:
     engines = Engines(ValueError("bug"), CLEAN)
     cleaner = Cleaner(engines)
+    cleaner.open()
     cleaner.request(HERE, "s_1", after=(0.0, 0.1))
     engines.wait_for(2)
+    cleaner.close()
+
+
+def test_request_that_nobody_would_end_is_not_heard() -> None:
+    engines = Engines(CLEAN)
+    cleaner = Cleaner(engines)
+    cleaner.request(HERE, "s_1")
+    cleaner.open()
+    cleaner.close()
+    cleaner.request(HERE, "s_1")
+    assert not threads()
+    assert engines.seen == []
+
+
+def test_reminder_does_not_add_to_what_is_due() -> None:
+    engines = Engines(CLEAN)
+    cleaner = Cleaner(engines)
+    cleaner.open()
+    policy = CachePolicy(budget=1)
+    cleaner.request(HERE, "s_1", after=(0.3,), policy=policy)
+    for _ in range(5):
+        cleaner.request(HERE, "s_1", after=(0.1,), again=False)
+    engines.wait_for(1)
+    wait_until(lambda: not threads())
+    assert len(engines.seen) == 1
     cleaner.close()

@@ -12,14 +12,15 @@ import pytest
 from pyrunner.api.variables import Variables
 from pyrunner.api.wire import Image, JobInfo, JobResponse, JobVariable
 from pyrunner.base.cancel import CancelToken
-from pyrunner.base.errors import SystemFailure
-from pyrunner.config.docker import DockerConfig, ServiceConfig
+from pyrunner.base.errors import ConfigError, SystemFailure
+from pyrunner.config.docker import CacheVolumesConfig, DockerConfig, ServiceConfig
 from pyrunner.config.keys import names_of
 from pyrunner.config.model import RunnerConfig
 from pyrunner.executors.docker.context import docker_job
 from pyrunner.executors.docker.engine.address import engine_address
 from pyrunner.executors.docker.labels import ObjectType
 from pyrunner.executors.docker.session import DockerSession
+from pyrunner.executors.docker.volumes.eviction import CachePolicy, cache_policy
 from pyrunner.executors.protocol import JobPlace, PrepareOptions
 from pyrunner.testing.executor_contract import RecordingTrace
 from pyrunner.testing.memory_engine import MadeContainer, MemoryEngine
@@ -274,8 +275,8 @@ WALK: dict[str, tuple[object, Check, dict[str, Any]]] = {
     ),
 }  # fmt: skip
 
-#: Keys that say where the engine is, and one that only an autoscaled instance has a use for: each has its own test.
-ELSEWHERE = {"host", "tls_cert_path", "tls_verify", "service_slot_cgroup_template"}
+#: Where the engine is, slots of autoscaled instances, what happens between jobs: each has a test of its own.
+ELSEWHERE = {"host", "tls_cert_path", "tls_verify", "service_slot_cgroup_template", "cache_volumes"}
 
 
 def in_binds(seen: Seen, role: str, start: str, end: str = "") -> None:
@@ -335,6 +336,15 @@ def test_key_reaches_the_engine(key: str) -> None:
 def test_engine_keys_lead_to_the_engine() -> None:
     address = engine_address(DockerConfig(host="tcp://h:1", tls_cert_path="/certs", tls_verify=True), {})
     assert (address.host, address.tls_directory, address.tls_verify) == ("tcp://h:1", "/certs", True)
+
+
+def test_cache_volumes_have_a_policy() -> None:
+    assert cache_policy(DockerConfig()) is None
+    assert cache_policy(DockerConfig(cache_volumes=CacheVolumesConfig())) is None
+    policy = cache_policy(DockerConfig(cache_volumes=CacheVolumesConfig(budget="2GB", unused_for=60.0)))
+    assert policy == CachePolicy(budget=2 * 10**9, unused_for=60.0)
+    with pytest.raises(ConfigError, match=r'\[runners.docker.cache_volumes\] budget: "much" is no size'):
+        cache_policy(DockerConfig(cache_volumes=CacheVolumesConfig(budget="much")))
 
 
 class Slot:

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pyrunner.base.errors import ConfigError
+from pyrunner.config.docker import DockerConfig
+
 #: Seconds after a use during which a volume stays: its job may not have made a container of it yet.
 JUST_USED = 600.0
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]?)(i?)b?", re.IGNORECASE)
@@ -23,6 +26,30 @@ class CacheVolume:
     used: float
     #: A container has it.
     busy: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CachePolicy:
+    """How much cache volumes may take; None = no limit."""
+
+    budget: int | None = None
+    unused_for: float | None = None
+
+
+def cache_policy(docker: DockerConfig) -> CachePolicy | None:
+    """What ``[runners.docker.cache_volumes]`` says; None when that is nothing.
+
+    Raises:
+        ConfigError: the budget is no size.
+    """
+    config = docker.cache_volumes
+    if config is None or not (config.budget or config.unused_for):
+        return None
+    try:
+        budget = parse_size(config.budget) if config.budget else None
+    except ValueError as error:
+        raise ConfigError(f"[runners.docker.cache_volumes] budget: {error}") from error
+    return CachePolicy(budget=budget, unused_for=config.unused_for or None)
 
 
 def evicted(
