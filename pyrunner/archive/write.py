@@ -58,6 +58,9 @@ def write_archive(path: str, chunks: Iterator[bytes]) -> int:
 
     Directories are made with mode 0700, the file with 0600. Returns its size in bytes; an earlier archive stays as it
     was when anything fails.
+
+    Raises:
+        ArchiveError: there is no room for it.
     """
     from pyrunner.archive.targets import write_all
 
@@ -68,7 +71,10 @@ def write_archive(path: str, chunks: Iterator[bytes]) -> int:
     size = 0
     try:
         for chunk in chunks:
-            write_all(fd, chunk)
+            try:
+                write_all(fd, chunk)
+            except OSError as error:
+                raise ArchiveError(f"{path}: cannot be written: {error.strerror}") from error
             size += len(chunk)
         os.replace(temporary, path)
     except BaseException:

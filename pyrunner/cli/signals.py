@@ -8,7 +8,8 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,22 @@ class Signals:
             self._handle(number)
         except Exception:
             log.exception("Signal could not be handled", extra={"signal": number.name})
+
+
+@contextmanager
+def as_interrupts() -> Iterator[None]:
+    """Inside the block SIGTERM and SIGHUP raise what SIGINT does, with their names: a dialog can then be cleaned up."""
+    names = {signal.SIGTERM: SIGNAL_TEXTS[signal.SIGTERM], signal.SIGHUP: "hangup"}
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(names[signal.Signals(number)])
+
+    before = {number: signal.signal(number, interrupt) for number in names}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:

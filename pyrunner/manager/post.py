@@ -214,7 +214,7 @@ class Box:
         except (OSError, SealError) as error:
             log.warning(
                 "Cannot keep the end of a job in the outbox",
-                extra={"action": "outbox_failed", "job": end.job_id, "error": str(error)},
+                extra={"action": "outbox_failed", "job": end.job_id, "error": _reason(error)},
             )
             return None
         kill_point("outbox.kept")
@@ -261,5 +261,12 @@ class KeptEnd:
         self._post.add(self._entry, ending)
 
     def _say(self, action: str, error: Exception) -> None:
-        extra = {"action": action, "job": self._entry.letter.job_id, "error": str(error)}
+        extra = {"action": action, "job": self._entry.letter.job_id, "error": _reason(error)}
         log.warning("Cannot write an entry of the outbox", extra=extra)
+
+
+def _reason(error: Exception) -> str:
+    """The system's words without its number, and the file if one is known."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror

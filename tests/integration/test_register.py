@@ -136,8 +136,8 @@ def test_asking_for_everything(gitlab: FakeGitLab, config: Path, run: Run) -> No
         "Enter a description for the runner:",
         "Enter tags for the runner (comma-separated):",
         "Enter optional maintenance note for the runner:",
-        "Enter an executor: shell:",
-        "Enter an executor: shell:",
+        "Enter an executor: docker, shell:",
+        "Enter an executor: docker, shell:",
     ]
     assert outcome.errors[0].startswith("ERROR: Invalid executor specified")
     assert f"[{socket.gethostname()}]: " in outcome.text
@@ -187,7 +187,12 @@ def test_a_config_that_cannot_be_written_takes_the_runner_back(
     assert config.read_bytes() == before
 
 
-def test_ctrl_c_at_a_prompt_takes_the_runner_back(gitlab: FakeGitLab, config: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "name"), [(signal.SIGINT, "interrupt"), (signal.SIGTERM, "terminated"), (signal.SIGHUP, "hangup")]
+)
+def test_a_stop_signal_at_a_prompt_takes_the_runner_back(
+    gitlab: FakeGitLab, config: Path, number: signal.Signals, name: str
+) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "pyrunner", "register", "--config", str(config)],
         stdin=subprocess.PIPE,
@@ -203,10 +208,10 @@ def test_ctrl_c_at_a_prompt_takes_the_runner_back(gitlab: FakeGitLab, config: Pa
     while "Enter an executor" not in shown:
         shown = process.stderr.readline()
         assert shown
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, rest = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert "FATAL: RECEIVED SIGNAL: interrupt" in rest
+    assert f"FATAL: RECEIVED SIGNAL: {name}" in rest
     assert "Traceback" not in rest
     assert gitlab.runners() == []
     assert entries(config) == []

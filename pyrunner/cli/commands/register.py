@@ -28,6 +28,7 @@ def flags() -> list[Flag]:
 def run(call: Invocation) -> int:
     """Register; nothing is saved, and nothing stays at the server, unless every step succeeded."""
     from pyrunner.cli.notice import runtime_platform, user_mode
+    from pyrunner.cli.signals import as_interrupts
     from pyrunner.config.load import default_config_path, load_config
 
     runtime_platform()
@@ -40,14 +41,16 @@ def run(call: Invocation) -> int:
     config = load_config(call.text("config") or default_config_path())
     registration = _prepare(call, config)
     try:
-        registration.run()
-        _complete(registration)
+        with as_interrupts():
+            registration.run()
+            _complete(registration)
     except BaseException as error:
-        # panics, end of input, Ctrl-C, a file that cannot be written: the server must not keep a runner nobody has
+        # panics, end of input, Ctrl-C, a closed terminal, a file that cannot be written: the server must not keep a
+        # runner nobody has
         if not call.flag("leave-runner"):
             registration.take_back()
         if isinstance(error, KeyboardInterrupt):
-            raise PyrunnerError("RECEIVED SIGNAL: interrupt") from None
+            raise PyrunnerError(f"RECEIVED SIGNAL: {str(error) or 'interrupt'}") from None
         raise
     log.info(
         "Runner registered successfully. "

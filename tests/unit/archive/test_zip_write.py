@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import stat
 import struct
@@ -200,3 +201,19 @@ def test_a_file_beyond_four_gibibytes(tmp_path: Path, level: str) -> None:
     extract(str(tmp_path / "o.zip"), str(_made(tmp_path / "out")))
     assert (tmp_path / "out/a").stat().st_size == size
     assert (tmp_path / "out/b").read_text() == "behind it"
+
+
+def test_an_archive_that_does_not_fit_is_named_and_the_earlier_one_stays(tmp_path: Path) -> None:
+    source = _made(tmp_path / "src")
+    (source / "big").write_bytes(os.urandom(200_000))
+    selection = everything(source)
+    (tmp_path / "o.zip").write_text("earlier")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(ArchiveError, match=r"o\.zip: cannot be written: File too large"):
+            write_archive(str(tmp_path / "o.zip"), archive_chunks(selection, "zip"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (tmp_path / "o.zip").read_text() == "earlier"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.zip", "src"]
