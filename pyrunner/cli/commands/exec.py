@@ -24,6 +24,8 @@ FLAGS = (
     Flag("variable", "list", "a variable for all jobs, over those of the file; repeat", metavar="KEY=VALUE"),
     Flag("no-needs", "bool", "run the chosen jobs without those they need"),
     Flag("executor", help="what runs the jobs", default="shell", complete="executor"),
+    Flag("image", help="with --executor docker: image of jobs that name none", metavar="IMAGE"),
+    Flag("helper-image", help="with --executor docker: helper image; default: the official one", metavar="IMAGE"),
     Flag("concurrent", "int", "jobs at the same time; default: number of processors, at least 2"),
     Flag("timeout", "duration", "limit of jobs without a timeout of their own; default: 1h"),
     Flag("list", "bool", "list the jobs and run nothing"),
@@ -53,6 +55,10 @@ starts a runner against it.
 With JOBs or --stage, only these run, with what they need: their needs, or without needs the jobs whose artifacts they
 download. Manual jobs run when they are named. Builds and caches are kept below ~/.cache/pyrunner/exec.
 
+With --executor docker, jobs run in containers of the engine of this machine, with their image and services. The API is
+then served on the address of the engine's bridge, to which other machines have no route by themselves; builds and
+caches are kept in volumes.
+
 The exit code is 0 when the pipeline passes and 1 when it fails or is canceled.
 """
 
@@ -80,6 +86,7 @@ def _listing(plan: Plan, call: Invocation) -> str:
 
 def _run(plan: Plan, call: Invocation) -> int:
     from pyrunner.cli.exec import rooms
+    from pyrunner.cli.exec.containers import check_images
     from pyrunner.cli.exec.session import Session, traces
     from pyrunner.executors.loader import executor_provider
     from pyrunner.pipeline.schedule import State
@@ -87,6 +94,7 @@ def _run(plan: Plan, call: Invocation) -> int:
     executor_provider(plan.executor)
     if not plan.graph.jobs:
         raise UsageError("there is no job to run")
+    check_images(plan)
     with rooms.enter(plan.repository.top) as room:
         _set_up_logging(call, room)
         session = Session(plan, room, _display(call, room, traces(room)))
@@ -128,6 +136,7 @@ COMMAND = Command(
         ("exec", "run everything"),
         ("exec unit lint", "run two jobs and what they need"),
         ("exec --stage test --variable DEBUG=1", "run one stage with a variable"),
+        ("exec --executor docker --image alpine:3", "run in containers"),
         ("exec --list", "see what is there"),
         ("exec --output json", "for programs"),
     ],

@@ -30,6 +30,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     config_path: str
     variables: dict[str, str]
     executor: str
+    #: Of jobs that name none, and of the helper container; empty = there is no such image, and the official one.
+    image: str
+    helper_image: str
     concurrent: int
     #: Seconds for jobs without ``timeout``.
     timeout: int
@@ -59,6 +62,8 @@ def make_plan(call: Invocation) -> Plan:
         config_path=_inside(path, repository.top),
         variables=variables,
         executor=call.text("executor"),
+        image=call.text("image"),
+        helper_image=call.text("helper-image"),
         concurrent=concurrent,
         timeout=timeout,
     )

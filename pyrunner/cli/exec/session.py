@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from pyrunner.base.supervisor import Supervisor
 from pyrunner.cli.exec.board import Board, Row
+from pyrunner.cli.exec.containers import DOCKER, docker_config, lasting_secret, server_host
 from pyrunner.cli.exec.context import REF, run_context
 from pyrunner.cli.exec.display import Display
 from pyrunner.cli.exec.git import LOCAL_VARIABLES
@@ -75,9 +76,13 @@ class Session:
         self._display = display
         self._news: queue.SimpleQueue[_News] = queue.SimpleQueue()
         self._source = PipelineSource(plan.graph, observe=self._news.put)
-        self._runner = _runner_record(plan)
+        self._runner = _runner_record(plan, room)
         self._server = EmbeddedServer(
-            self._source, data_dir=room.data, git_root=room.git_root, ledger=_OneRunner(self._runner)
+            self._source,
+            host=server_host(plan),
+            data_dir=room.data,
+            git_root=room.git_root,
+            ledger=_OneRunner(self._runner),
         )
         self._service: Service | None = None
         self._stops = 0
@@ -173,23 +178,27 @@ class Session:
     def _config(self, context: RunContext) -> Config:
         from pyrunner.config.model import Config, RunnerConfig
 
+        plan, room = self._plan, self._room
+        contained = plan.executor in DOCKER
         runner = RunnerConfig(
             name="exec",
             url=context.server_url,
             id=self._runner.id,
             token=self._runner.token,
-            executor=self._plan.executor,
-            builds_dir=str(self._room.builds),
-            cache_dir=str(self._room.caches),
+            executor=plan.executor,
+            builds_dir="" if contained else str(room.builds),
+            cache_dir="" if contained else str(room.caches),
+            docker=docker_config(plan) if contained else None,
             # no stamp before each line: this log is read as it comes
             feature_flags={"FF_TIMESTAMPS": False},
         )
         return Config(concurrent=self._plan.concurrent, check_interval=1, runners=[runner])
 
 
-def _runner_record(plan: Plan) -> RunnerRecord:
+def _runner_record(plan: Plan, room: Room) -> RunnerRecord:
     """A runner whose short token, which names the builds directory, is the same in every run."""
-    token = RUNNER_PREFIX + repository_key(plan.repository.top)[:_SHORT] + secrets.token_hex(12)
+    secret = lasting_secret(room) if plan.executor in DOCKER else secrets.token_hex(12)
+    token = RUNNER_PREFIX + repository_key(plan.repository.top)[:_SHORT] + secret
     return RunnerRecord(id=1, token=token, description="pyrunner exec", run_untagged=True)
 
 
