@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyrunner.testing.fake_gitlab import FakeGitLab
@@ -380,6 +381,10 @@ EXIT_CODES = [
         ),
     ),
 ]
+
+#: What is read from job and config before any executor hears of them.
+_READ = ("3.2-default", "3.2-negative", "3.2-prepare_timeout", "3.2-get_sources_timeout", "3.2-script-timeout-in-hours")
+TIMEOUTS = [replace(row, only=SHELL) if row.id.startswith(_READ) else row for row in TIMEOUTS]
 
 ROWS = [*TIMEOUTS, *CANCEL, *AFTER_SCRIPT, *EXIT_CODES]
 

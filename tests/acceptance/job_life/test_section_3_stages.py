@@ -305,6 +305,7 @@ ATTEMPTS = [
         id="3.1-limits-are-in-range",
         job=job(variables={"GET_SOURCES_ATTEMPTS": "1", "RESTORE_CACHE_ATTEMPTS": "10"}),
         expect=Expect(lacks=["WARNING"]),
+        only=SHELL,
     ),
     dummy(
         "3.1-preparation-is-tried-three-times",

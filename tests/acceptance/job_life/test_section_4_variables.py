@@ -212,8 +212,11 @@ GITLAB_ENV = [
     ),
 ]
 
-# values are expanded before any executor hears of the job
-EXPANSION = [row if row.only else replace(row, only=SHELL) for row in EXPANSION]
+#: Flags are resolved, and values expanded, before any executor hears of the job.
+_READ = ("4.1.1-", "4.2-")
+ORDER, EXPANSION = (
+    [replace(row, only=SHELL) if row.id.startswith(_READ) else row for row in rows] for rows in (ORDER, EXPANSION)
+)
 
 ROWS = [*ORDER, *EXPANSION, *FILES, *GITLAB_ENV]
 
