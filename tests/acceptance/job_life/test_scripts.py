@@ -120,7 +120,12 @@ def run(world: World, *script: str, **fields: Any) -> Result:
 
 def printed(result: Result) -> list[str]:
     """What the script printed beside the echo of its commands."""
-    found = re.search(r"section_start:\d+:step_script\r(.*?)section_end:\d+:step_script\r", result.raw, re.DOTALL)
+    return printed_in(result.raw)
+
+
+def printed_in(raw: str) -> list[str]:
+    """The same for a log without timestamps."""
+    found = re.search(r"section_start:\d+:step_script\r(.*?)section_end:\d+:step_script\r", raw, re.DOTALL)
     assert found
     text = re.sub(r"\x1b\[32;1m\$ .*?\x1b\[0;m\n", "", found[1], flags=re.DOTALL)
     return text.split("\n")[1:-1]
