@@ -245,8 +245,3 @@ def _assignment(name: str, fix: str) -> str:
 def _short(value: float) -> str:
     # Python refuses to print integers of thousands of digits
     return str(value) if abs(value) < 10**30 else "a number of that size"
-
-
-def printable(text: str) -> str:
-    """`text` for a message of one line: control characters of a config must not reach a terminal."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in text)

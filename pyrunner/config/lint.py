@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pyrunner.base.errors import ConfigError
+from pyrunner.base.printable import printable
 from pyrunner.config.advice import Advice, Severity, advise
-from pyrunner.config.decode import Decoded, Path, decode, printable
+from pyrunner.config.decode import Decoded, Path, decode
 from pyrunner.config.keys import fields_of, names_of
 from pyrunner.config.load import decoded_text, is_secret, parse_toml
 from pyrunner.config.model import Config, RunnerConfig

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyrunner.base.errors import ConfigError
-from pyrunner.config.decode import Decoded, Path, Problem, decode, printable
+from pyrunner.base.printable import printable
+from pyrunner.config.decode import Decoded, Path, Problem, decode
 from pyrunner.config.model import Config
 
 if TYPE_CHECKING:

@@ -427,6 +427,19 @@ def test_a_terminal_gets_a_live_tree(project: Project) -> None:
     assert "\x1b[32m" not in plain
 
 
+def test_names_of_jobs_are_shown_as_they_are_and_cannot_steer_a_terminal(project: Project) -> None:
+    names = ['"build: [linux, amd64]"', '"half [/bold]"', '"red \\e[31m\\n"']
+    project.write(".gitlab-ci.yml", "\n".join(f"{name}: {{script: [exit 3]}}" for name in names))
+    shown = on_terminal(project, {"TERM": "xterm", "NO_COLOR": "1"})
+    plain = project.exec()
+    assert (plain.returncode, plain.stderr) == (1, "")
+    listed = project.exec("--list").stdout + project.exec("--dry-run").stdout
+    for text in (shown, plain.stdout, listed):
+        for name in ("build: [linux, amd64]", "half [/bold]", "red \ufffd[31m\ufffd"):
+            assert name in text
+        assert "\x1b[31m" not in text
+
+
 def on_terminal(project: Project, env: dict[str, str]) -> str:
     """What `exec` writes to a terminal."""
     ours, theirs = pty.openpty()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import time
 
+from pyrunner.base.printable import printable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Write a table to stdout."""
-    lines = [list(head), *([str(cell) for cell in row] for row in rows)]
+    lines = [list(head), *([printable(str(cell)) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     for line in lines:
         text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))

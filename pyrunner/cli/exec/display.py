@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol, TextIO
 
+from pyrunner.base.printable import printable
 from pyrunner.cli.exec.board import Board, Row
 from pyrunner.cli.exec.listing import columns
 from pyrunner.cli.exec.logs import readable, tail
@@ -83,7 +84,7 @@ def headline(outcome: State, board: Board) -> str:
     held = [row.job for row in board.rows() if row.state is State.CREATED]
     if held:
         text += f" Waiting for them: {', '.join(held)}."
-    return text
+    return printable(text)
 
 
 class PlainDisplay:
@@ -104,7 +105,7 @@ class PlainDisplay:
         """See `Display`."""
         if row.state in (State.CREATED, State.PENDING) and not row.tries:
             return
-        line = f"{row.stage} / {row.job}: {self._painted(row)}"
+        line = f"{printable(row.stage)} / {printable(row.job)}: {self._painted(row)}"
         if row.state in (State.SUCCESS, State.FAILED, State.CANCELED) or label(row) == "retry":
             details = ", ".join(part for part in (span(row.seconds(time.monotonic())), row.reason) if part)
             line += f" ({details})" if details else ""
@@ -195,7 +196,8 @@ def log_block(row: Row, trace: bytes, *, color: bool) -> str:
     text, left_out = tail(readable(trace, color=color), TAIL)
     more = f" ({left_out} lines before)" if left_out else ""
     reset = "\x1b[0m" if color else ""
-    return f"--- log of {row.job}{more} ---\n{text}{reset}\n--- end of {row.job} ---\n"
+    name = printable(row.job)
+    return f"--- log of {name}{more} ---\n{text}{reset}\n--- end of {name} ---\n"
 
 
 def summary(board: Board) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from pyrunner.base.printable import printable
 from pyrunner.pipeline.graph import Graph
 from pyrunner.pipeline.job import Job, When
 from pyrunner.pipeline.variables import DEFAULT_TIMEOUT
@@ -21,6 +22,7 @@ def list_text(graph: Graph) -> str:
 
 def columns(rows: Sequence[tuple[str, ...]]) -> str:
     """Rows with aligned columns, two spaces between them."""
+    rows = [tuple(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -52,12 +54,12 @@ def dry_run_text(graph: Graph) -> str:
     """Stages, jobs and their commands."""
     lines: list[str] = []
     for stage, jobs in graph.by_stage().items():
-        lines.append(f"stage {stage}")
+        lines.append(f"stage {printable(stage)}")
         for job in jobs:
-            lines.append(f"  job {job.name}{_condition(graph, job)}")
+            lines.append(printable(f"  job {job.name}{_condition(graph, job)}"))
             sources = [source.name for source in graph.sources(job)]
             if sources:
-                lines.append(f"    artifacts from {', '.join(sources)}")
+                lines.append(printable(f"    artifacts from {', '.join(sources)}"))
             for command in (*job.before_script, *job.script):
                 lines += _command("$", command)
             for command in job.after_script:

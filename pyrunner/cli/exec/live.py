@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from pyrunner.base.printable import printable
 from pyrunner.cli.exec.board import Board, Row
 from pyrunner.cli.exec.display import headline, label, log_block, span, wants_log
 from pyrunner.pipeline.schedule import State
@@ -75,7 +76,8 @@ class LiveDisplay:
         for row in board.rows():
             note = row.reason or (f"{row.tries} tries" if row.tries > 1 else "")
             state = Text(f"{_sign(row)} {label(row)}", style=_style(row))
-            table.add_row(row.stage, row.job, state, span(row.seconds(now)), note)
+            names = Text(printable(row.stage)), Text(printable(row.job))
+            table.add_row(*names, state, span(row.seconds(now)), Text(note))
         self._console.print(Group(table, Text(), Text(headline(outcome, board), style=f"bold {_STYLES[outcome]}")))
 
     def close(self) -> None:
@@ -89,14 +91,15 @@ class LiveDisplay:
         now = time.monotonic()
         tree = Tree(Text(f"pipeline {span(now - board.began)}", style="bold"), guide_style="dim")
         for stage, rows in board.stages.items():
-            branch = tree.add(Text(stage, style="bold"))
+            branch = tree.add(Text(printable(stage), style="bold"))
             for row in rows:
                 branch.add(self._line(row, now))
         return tree
 
     def _line(self, row: Row, now: float) -> Text | Spinner:
         text = Text.assemble(
-            row.job, "  ", (label(row), _style(row)), "  ", (span(row.seconds(now)), "dim"), "  ", (row.reason, "dim")
+            *(printable(row.job), "  ", (label(row), _style(row)), "  "),
+            *((span(row.seconds(now)), "dim"), "  ", (row.reason, "dim")),
         )
         if row.state is not State.RUNNING:
             return Text.assemble((f"{_sign(row)} ", _style(row)), text)
