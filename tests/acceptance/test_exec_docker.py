@@ -94,12 +94,14 @@ def test_images_services_artifacts_and_cache(project: Project) -> None:
             - cat fresh > out/fresh
         test:
           stage: test
+          cache: {key: k, paths: [kept/], policy: pull}
           services:
             - name: "@IMAGE@"
               alias: web
               command: [sh, -c, "mkdir /www; echo served > /www/index.html; exec httpd -f -p 8080 -h /www"]
           script:
             - cat out/fresh
+            - cmp kept/runs out/runs
             - wc -l < out/runs
             - for i in $(seq 50); do wget -q -O - http://web:8080/ && break; sleep 0.1; done
             - echo "server $CI_SERVER_URL"

@@ -56,8 +56,8 @@ With JOBs or --stage, only these run, with what they need: their needs, or witho
 download. Manual jobs run when they are named. Builds and caches are kept below ~/.cache/pyrunner/exec.
 
 With --executor docker, jobs run in containers of the engine of this machine, with their image and services. The API is
-then served on the address of the engine's bridge, to which other machines have no route by themselves; builds and
-caches are kept in volumes.
+then served on the address of the engine's bridge, to which other machines have no route by themselves; builds are
+kept in volumes.
 
 The exit code is 0 when the pipeline passes and 1 when it fails or is canceled.
 """

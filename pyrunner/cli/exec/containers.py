@@ -47,11 +47,11 @@ def server_host(plan: Plan) -> str:
     """
     if plan.executor not in DOCKER:
         return "127.0.0.1"
+    from pyrunner.config.docker import DockerConfig
     from pyrunner.executors.docker.engine.address import engine_address
     from pyrunner.executors.docker.engine.engine import opened
 
-    address = engine_address(docker_config(plan))
-    with opened(address) as engine:
+    with opened(engine_address(DockerConfig())) as engine:
         gateway = engine.network_gateway(_BRIDGE)
     try:
         socket.create_server((gateway, 0)).close()
@@ -63,16 +63,22 @@ def server_host(plan: Plan) -> str:
     return gateway
 
 
-def docker_config(plan: Plan) -> DockerConfig:
-    """``[runners.docker]`` of the run: images that are here are taken as they are, a job may say otherwise."""
+def docker_config(plan: Plan, room: Room) -> DockerConfig:
+    """``[runners.docker]`` of the run.
+
+    Images that are here are taken as they are, a job may say otherwise. Caches are in a directory because each slot of
+    jobs would have a volume of its own, and a job would miss what another one has cached.
+    """
     from pyrunner.config.docker import PULL_POLICIES, DockerConfig
 
+    caches = room.caches / "containers"
+    caches.mkdir(mode=0o700, exist_ok=True)
     return DockerConfig(
         image=plan.image,
         helper_image=plan.helper_image,
         pull_policy=["if-not-present"],
         allowed_pull_policies=list(PULL_POLICIES),
-        volumes=["/cache"],
+        volumes=[f"{caches}:/cache"],
     )
 
 

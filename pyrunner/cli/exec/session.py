@@ -188,7 +188,7 @@ class Session:
             executor=plan.executor,
             builds_dir="" if contained else str(room.builds),
             cache_dir="" if contained else str(room.caches),
-            docker=docker_config(plan) if contained else None,
+            docker=docker_config(plan, room) if contained else None,
             # no stamp before each line: this log is read as it comes
             feature_flags={"FF_TIMESTAMPS": False},
         )
