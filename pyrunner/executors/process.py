@@ -249,6 +249,8 @@ class ProcessGroup:
             return
         if self._level == 0:
             self._signal(signal.SIGTERM)
+            # a stopped process would take notice of it only when somebody lets it go on
+            self._signal(signal.SIGCONT)
             self._deadline = now + grace.terminate
         elif self._level == 1:
             self._signal(signal.SIGKILL)

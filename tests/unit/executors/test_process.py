@@ -141,6 +141,27 @@ def test_cancel_lets_the_script_clean_up(runner: Runner) -> None:
     assert runner.trace.text.endswith("cleaned\n")
 
 
+def test_stopped_script_is_let_go_on_to_end(runner: Runner) -> None:
+    def cancel_when_stopped() -> None:
+        runner.trace.wait_for("stopping")
+        pid = int(runner.trace.text.split()[1])
+        deadline = time.monotonic() + 60
+        while b") T " not in Path(f"/proc/{pid}/stat").read_bytes():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        runner.token.cancel(JobCanceled())
+
+    thread = threading.Thread(target=cancel_when_stopped)
+    thread.start()
+    begin = time.monotonic()
+    script = "trap 'echo cleaned; exit' TERM; echo stopping $$; kill -STOP $$; sleep 1"
+    with pytest.raises(JobCanceled):
+        runner.run(script, GracePeriods(terminate=600))
+    thread.join()
+    assert "cleaned" in runner.trace.text
+    assert time.monotonic() - begin < 60
+
+
 def test_script_that_ignores_sigterm_is_killed(runner: Runner) -> None:
     with pytest.raises(JobCanceled):
         runner.run_and_cancel("trap '' TERM; echo ready; while :; do sleep 0.05; done", "ready")
