@@ -23,9 +23,7 @@ class FeatureFlag:
 FEATURE_FLAGS: dict[str, FeatureFlag] = {
     flag.name: flag
     for flag in (
-        FeatureFlag(
-            "FF_NETWORK_PER_BUILD", "docker: one network per job (name in CI_BUILD_NETWORK_NAME)", built=True
-        ),
+        FeatureFlag("FF_NETWORK_PER_BUILD", "docker: one network per job (name in CI_BUILD_NETWORK_NAME)", built=True),
         FeatureFlag("FF_USE_LEGACY_KUBERNETES_EXECUTION_STRATEGY", "kubernetes: exec instead of attach"),
         FeatureFlag("FF_USE_DIRECT_DOWNLOAD", "artifacts: direct_download=true on first try", default=True, built=True),
         FeatureFlag("FF_USE_FASTZIP", "fast zip implementation (deprecated switch)", default=True, built=True),
