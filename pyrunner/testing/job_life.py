@@ -11,6 +11,7 @@
 ``@PROJECT@`` the project's directory, ``CI_PROJECT_DIR``
 ``@ROOM@``    a directory of the row's own on the machine of the manager
 ``@HOME@``    a directory of the runner's own there
+``@PLACE@``   name of the executor that the table runs on
 ``@EXIT@``    what the executor calls an exit code in its verdicts: ``exit status``
 ============= ==========================================================================
 """

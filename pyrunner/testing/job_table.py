@@ -89,6 +89,7 @@ class _Table:
             "@PROJECT@": self._place.project_dir(builds, short, slug),
             "@ROOM@": str(room),
             "@EXIT@": self._place.exit_code,
+            "@PLACE@": self._place.name,
         }
 
     def know(self, texts: Mapping[str, str]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pyrunner.testing.job_checks import Result, check
 from pyrunner.testing.job_life import Expect, Row, job, step
 
+SHELL = frozenset(("shell",))
+ON = ("shell", "docker")
 TIMELESS = {"FF_TIMESTAMPS": "false"}
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"
 CLEAR, RESET, GREEN = b"\x1b[0K", b"\x1b[0;m", b"\x1b[32;1m"
@@ -67,7 +70,7 @@ LINES = [
             state="failed",
             reason="script_failure",
             exit_code=1,
-            raw=[b"\x1b[31;1mERROR: Job failed: exit status 1" + RESET + b"\n"],
+            raw=[b"\x1b[31;1mERROR: Job failed: @EXIT@ 1" + RESET + b"\n"],
         ),
     ),
     log("5.2-script-notice", expect=Expect(raw=[GREEN + b"Skipping Git repository setup" + RESET + b"\n"])),
@@ -100,7 +103,7 @@ SECTIONS = [
         "5.3-markers",
         expect=Expect(
             raw=[
-                CLEAR + b'\x1b[36;1mPreparing the "shell" executor' + RESET + RESET + b"\n",
+                CLEAR + b'\x1b[36;1mPreparing the "@PLACE@" executor' + RESET + RESET + b"\n",
                 CLEAR + b"\x1b[36;1mPreparing environment" + RESET + RESET + b"\n",
                 b":prepare_executor\r" + CLEAR + CLEAR + b"\x1b[36;1mPreparing",
                 b":prepare_executor\r" + CLEAR + b"section_start:",
@@ -318,7 +321,10 @@ POLICY = [
     policy("other-job", lacks=("policy",), execution_policy_job=False),
 ]
 
+#: What the runner writes and searches itself is the same whoever runs the job.
+_OF_RUNNER = ("5.1-", "5.6-", "5.8-", "5.2-runner-plain")
 ROWS = [*HEADER, *LINES, *SECTIONS, *STAMPS, *MASKS, *LIMIT, *POLICY]
+ROWS = [replace(row, only=SHELL) if row.id.startswith(_OF_RUNNER) else row for row in ROWS]
 
 
 def test_row(row: Row, result: Result) -> None:
