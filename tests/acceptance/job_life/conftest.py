@@ -8,7 +8,9 @@ facts it has, the shell executor alone without it.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import cache
 
 import pytest
 
@@ -33,30 +35,33 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="module")
-def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Result]]:
-    """What came of the rows that were asked for, by executor and row."""
-    wanted = [
-        item.callspec.params
-        for item in request.session.items
-        if isinstance(item, pytest.Function) and item.module is request.module and "row" in item.fixturenames
-    ]
-    with pytest.MonkeyPatch.context() as environment:
-        for name in [name for name in os.environ if name.startswith(_FOREIGN) or name == "CI"]:
-            environment.delenv(name)
-        environment.setenv("HOME", str(tmp_path_factory.mktemp("home")))
-        environment.setenv("GIT_CONFIG_NOSYSTEM", "1")
-        found = {}
-        for place in PLACES:
-            rows = [params["row"] for params in wanted if params["place"] is place]
-            if rows and not place.missing():
-                with getattr(request.module, "surroundings", nullcontext)() as texts:
-                    found[place.name] = run_rows(rows, place, tmp_path_factory.mktemp(place.name), texts)
-        return found
+def results(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Place], dict[str, Result]]:
+    """What came of the rows that were asked for, by row; an executor's run when its first one is looked at."""
+
+    @cache
+    def of(place: Place) -> dict[str, Result]:
+        wanted = [
+            item.callspec.params
+            for item in request.session.items
+            if isinstance(item, pytest.Function) and item.module is request.module and "row" in item.fixturenames
+        ]
+        rows = [params["row"] for params in wanted if params["place"] is place]
+        with pytest.MonkeyPatch.context() as environment:
+            for name in [name for name in os.environ if name.startswith(_FOREIGN) or name == "CI"]:
+                environment.delenv(name)
+            environment.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+            environment.setenv("GIT_CONFIG_NOSYSTEM", "1")
+            with getattr(request.module, "surroundings", nullcontext)() as texts:
+                return run_rows(rows, place, tmp_path_factory.mktemp(place.name), texts)
+
+    return of
 
 
 @pytest.fixture
-def result(results: dict[str, dict[str, Result]], place: Place, row: Row) -> Result:
+def result(results: Callable[[Place], dict[str, Result]], place: Place, row: Row) -> Result:
     """What came of the row; its test is skipped where the executor's real parts are missing."""
-    if place.name not in results:
-        pytest.skip(place.missing())
-    return results[place.name][row.id]
+    if reason := place.missing():
+        pytest.skip(reason)
+    return results(place)[row.id]
