@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from typing import Any, TypeVar
 
 from pyrunner.base.errors import ConfigError
@@ -23,6 +24,8 @@ def load_template(path: str) -> RunnerConfig:
     Raises:
         ConfigError: the file is broken or does not hold exactly one entry.
     """
+    if not os.path.exists(path):
+        raise ConfigError("there is no such template file", path=path)
     config = load_config(path)
     if len(config.runners) != 1:
         raise ConfigError("configuration template must contain exactly one [[runners]] entry", path=path)

@@ -135,3 +135,8 @@ def test_machine_numbers_are_written() -> None:
     text = config_text(Config(runners=[runner]))
     assert "    IdleCount = 0\n    IdleScaleFactor = 0.0\n    IdleCountMin = 0\n" in text
     assert '    MachineDriver = ""\n    MachineName = ""\n' in text
+
+
+def test_a_template_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no such template file"):
+        load_template(str(tmp_path / "nowhere.toml"))
