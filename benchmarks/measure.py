@@ -112,11 +112,18 @@ def environment(home: str) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8"}
 
 
-def table(rows: Sequence[Row]) -> str:
-    """The rows as Markdown."""
+def table(rows: Sequence[Row], pace: float) -> str:
+    """The rows as Markdown; `pace` is how much slower this machine is than the one of the reference figures.
+
+    Ratios of times and rates are corrected by it: what counts is the program, not the moment of a shared machine.
+    """
     lines = ["| what | pyrunner | reference | ratio | aim |", "| --- | ---: | ---: | ---: | ---: |"]
     for row in rows:
         ratio = row.value / row.reference if row.reference else None
+        if ratio and row.unit == "s":
+            ratio /= pace
+        elif ratio and row.unit.endswith("/s"):
+            ratio *= pace
         aim = f"{'≥' if row.larger else '≤'} {row.goal:g}×" if row.goal else ""
         cells = [
             row.what + (f" ({row.note})" if row.note else ""),

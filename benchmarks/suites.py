@@ -11,13 +11,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.measure import Row, bare_python, environment, median, program, run
+from benchmarks.measure import Row, environment, median, program, run
 from benchmarks.runner import Load, drive
 
 
 def startup() -> list[Row]:
     """``--version``, ``--help``, ``list`` and a helper command."""
-    rows = [Row(what="bare `python3 -c pass`", value=bare_python(), unit="s", reference=0.010)]
+    rows = []
     with tempfile.TemporaryDirectory() as home:
         config = Path(home, "config.toml")
         config.write_text("concurrent = 1\n" + '[[runners]]\n  name = "a"\n  url = "http://x"\n  token = "t"\n' * 3)
