@@ -43,7 +43,9 @@ FEATURE_FLAGS: dict[str, FeatureFlag] = {
         FeatureFlag("FF_ENABLE_JOB_CLEANUP", "clean the project dir at the end", built=True),
         FeatureFlag("FF_KUBERNETES_HONOR_ENTRYPOINT", "keep the image entrypoint"),
         FeatureFlag("FF_POSIXLY_CORRECT_ESCAPES", "POSIX quoting instead of $'…'", built=True),
-        FeatureFlag("FF_RESOLVE_FULL_TLS_CHAIN", "resolve the chain up to the root for CI_SERVER_TLS_CA_FILE"),
+        FeatureFlag(
+            "FF_RESOLVE_FULL_TLS_CHAIN", "resolve the chain up to the root for CI_SERVER_TLS_CA_FILE", built=True
+        ),
         FeatureFlag("FF_DISABLE_POWERSHELL_STDIN", "pass PowerShell scripts by file (shell/custom)", built=True),
         FeatureFlag("FF_USE_POD_ACTIVE_DEADLINE_SECONDS", "pod deadline = job timeout", default=True),
         FeatureFlag("FF_USE_ADVANCED_POD_SPEC_CONFIGURATION", "allow pod_spec patches"),

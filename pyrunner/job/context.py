@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyrunner.api.tokens import short_token
@@ -72,6 +72,13 @@ class JobContext:
     def timeout(self) -> float:
         """Seconds that the job may take."""
         return self.settings.timeouts.job
+
+    def with_full_chain(self, complete: Callable[[str], str]) -> JobContext:
+        """The job with the server's certificates up to the root, where its flag asks for that."""
+        if not self.sources.tls.ca or not self.flags["FF_RESOLVE_FULL_TLS_CHAIN"]:
+            return self
+        sources = replace(self.sources, tls=replace(self.sources.tls, ca=complete(self.sources.tls.ca)))
+        return replace(self, sources=sources, variables=job_variables(sources))
 
     def with_secrets(self, secrets: Sequence[JobVariable]) -> JobContext:
         """The job with its resolved secrets among the variables."""

@@ -7,6 +7,7 @@ import os
 import time
 from dataclasses import dataclass
 
+from pyrunner.api.chain import full_chain
 from pyrunner.api.outcomes import JobAnswer
 from pyrunner.api.urls import clean_url
 from pyrunner.api.wire import JobResponse, JobUpdate
@@ -62,7 +63,7 @@ class Assignment:
     def carry_out(self, numbers: Numbers, cancel: JobCancel, data: object) -> bool:
         """Run the job, and say whether it got so far; what goes wrong with it goes to the server."""
         begin = time.monotonic()
-        context = job_context(self._job, self._setting(numbers, data))
+        context = job_context(self._job, self._setting(numbers, data)).with_full_chain(full_chain)
         try:
             trace = self._open_trace(context)
         except OSError as error:
