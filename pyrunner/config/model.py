@@ -188,6 +188,8 @@ class RunnerConfig(Table, rename=_runner_name):
     @property
     def short_token(self) -> str:
         """What logs may show of the token: prefix stripped, nine characters (facts/commands.md 2)."""
+        from pyrunner.api.tokens import short_token
+
         return short_token(self.token)
 
     @property
@@ -265,11 +267,3 @@ class Config(Table):
     def effective_connection_max_age(self) -> float:
         """Seconds a kept connection to GitLab may live; 0 or less = unlimited."""
         return 900.0 if self.connection_max_age is None else self.connection_max_age
-
-
-def short_token(token: str) -> str:
-    """The part of a runner token that identifies it in logs without giving it away."""
-    import re
-
-    stripped = re.sub(r"^(?:glrt-(?:t[123]_)?|t[123]_|glrtr-|glcbt-|GR[0-9a-fA-F]{7})", "", token)
-    return stripped[:9]

@@ -13,7 +13,6 @@ from pyrunner.config.model import (
     KubernetesConfig,
     RunnerConfig,
     S3Config,
-    short_token,
 )
 from pyrunner.config.table import Table
 
@@ -108,7 +107,7 @@ def test_keys_that_are_secret_by_their_name_are_declared_so() -> None:
     ],
 )
 def test_the_short_token(token: str, short: str) -> None:
-    assert short_token(token) == short
+    assert RunnerConfig(token=token).short_token == short
 
 
 def test_effective_values_of_zero_and_absent_keys() -> None:
